@@ -32,7 +32,7 @@ help:
 	@echo "make bench      our methods and other packages on real tables, as far as not kept yet, and the page (DATA=folder)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
 	@echo "make pictures   screenshots of report, card and study of three tables at three widths, in pictures/, and of the studio in docs/studio/ (chromium must be there)"
-	@echo "make axe        fetch axe-core (npm), with which test-engines checks the studio's pages for accessibility"
+	@echo "make axe        renew axe-core (npm) in tests/studio, with which test-engines checks the studio's pages for accessibility"
 	@echo "make docs       the documentation site in site/, strict about links; works offline, also from the folder"
 	@echo "make docs-pictures  draw the pictures of the documentation again"
 	@echo "make setup      only create .venv with everything the other targets need"
@@ -62,9 +62,12 @@ studio: $(STAMP)
 	mkdir -p .studio-demo
 	$(BIN)/understudy studio .studio-demo
 
+# The file as npm has it, packed: tests unpack it. Its digest stands in tests/studio/walking.py.
 axe:
-	mkdir -p .axe
-	cd .axe && npm pack --silent axe-core@4 && tar xzf axe-core-4.*.tgz --strip-components 1 package/axe.min.js package/LICENSE && rm axe-core-4.*.tgz
+	npm pack --silent axe-core@4
+	tar xzf axe-core-4.*.tgz --to-stdout package/axe.min.js | gzip -9n > tests/studio/axe.min.js.gz
+	tar xzf axe-core-4.*.tgz --to-stdout package/LICENSE > tests/studio/axe.LICENSE.txt
+	rm axe-core-4.*.tgz
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -150,4 +153,4 @@ docs-pictures: $(STAMP)
 	$(BIN)/python -m website.pictures
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .venv-package dist $(SMOKE) .axe .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) .venv-package dist $(SMOKE) .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

@@ -1,5 +1,6 @@
 """The whole way through the studio in a real browser, at the width of a telephone and of a desk."""
 
+import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import understudy as us
+from tests.engines.available import needs
 from tests.report.browser import CHROMIUM, Browser
-from tests.studio.walking import AXE, Served, Walker
+from tests.studio.walking import AXE, AXE_SHA256, Served, Walker
 from understudy.studio.workspace import short_id
 
-pytest.importorskip("uvicorn", reason="needs the extra [studio]")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
+needs("starlette", "uvicorn", *([] if CHROMIUM else ["chromium()"]))
 
 WIDTHS = (390, 1280)
 NAME, LABEL = "<img src=x onerror=attacked=1>", '"><script>attacked=1</script>'
@@ -23,6 +24,7 @@ unit: row
 columns:
   "{NAME}": {{kind: category, labels: ["\\"><script>attacked=1</script>", "x' onfocus='attacked=1", "&lt;b&gt;"]}}
   "a\u202eb {{{{7*7}}}}": {{kind: integer, lower: 0, upper: 9, title: "<b>bold</b>"}}
+  more: {{kind: boolean}}
 """
 
 
@@ -37,6 +39,9 @@ def _budget_to_run(walker: Walker, method: str) -> None:
     walker.click("Next: the budget")
     assert walker.look() == []
     walker.browser.value("[...document.querySelectorAll('details')].map(e => e.open = true).length")
+    for number in (0, 1):
+        walker.browser.value(f"document.querySelector('[name=matter-{number}]').click()")
+    walker.browser.until("document.getElementById('plan').innerText.includes('what matters to you')")
     walker.set_budget(9, "3")
     walker.browser.value(f"document.getElementById('method').value = {method!r}")
     walker.click("Next: look at it once more")
@@ -98,8 +103,8 @@ def _what_is_confidential(walker: Walker) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_hostile_names_and_labels_stay_text(browser: Browser, tmp_path: Path, width: int) -> None:
-    rows = "".join(f'"{LABEL.replace(chr(34), chr(34) * 2)}",{row % 10}\n' for row in range(200))
-    names = f'"{NAME}","a\u202eb {{{{7*7}}}}"\n'
+    rows = "".join(f'"{LABEL.replace(chr(34), chr(34) * 2)}",{row % 10},true\n' for row in range(200))
+    names = f'"{NAME}","a\u202eb {{{{7*7}}}}",more\n'
     (tmp_path / "<b>odd & 'so'.csv").write_text(names + rows, encoding="utf-8")
     with Served(tmp_path) as served:
         walker = Walker(browser, served, width)
@@ -110,12 +115,11 @@ def test_hostile_names_and_labels_stay_text(browser: Browser, tmp_path: Path, wi
         assert NAME in walker.words
         assert walker.look() == []
         walker.type("text", HOSTILE)
-        walker.browser.value(
-            "[...document.querySelectorAll('button')].find(e => e.innerText === 'Keep the text').click()"
-        )
+        walker.press("Keep the text")
         walker.browser.until("document.body.innerText.includes('Nothing is open')")
         assert walker.look() == []
         _as_one_types(walker)
+        _a_rule_and_back(walker)
         _budget_to_run(walker, "independent")
         walker.browser.until("document.body.innerText.includes('Look at the release')", seconds=180)
         walker.click("Look at the release")
@@ -128,10 +132,51 @@ def _as_one_types(walker: Walker) -> None:
     """A problem stands beside its field before anything is kept, and goes when it is put right."""
     walker.browser.value("document.getElementById('c1-upper').closest('details').open = true")
     walker.type("c1-upper", "-5")
-    walker.browser.until("document.getElementById('c1-tried').innerText !== ''")
+    walker.browser.until("document.getElementById('c1-upper-wrong').innerText !== ''")
+    box = "document.getElementById({!r}).getBoundingClientRect()"
+    below = walker.browser.value(f"{box.format('c1-upper-wrong')}.top - {box.format('c1-upper')}.bottom")
+    assert -1 <= below < 40
+    assert walker.look() == []
     walker.type("c1-upper", "9")
-    walker.browser.until("document.getElementById('c1-tried').innerText === ''")
+    walker.browser.until("document.getElementById('c1-upper-wrong').innerText === ''")
     assert "Nothing is open" in walker.words
+    walker.type("c1-kind", "category")
+    walker.browser.until("document.getElementById('c1-labels') && !document.getElementById('c1-upper')")
+    assert walker.look() == []
+    walker.go(walker.browser.value("location.pathname"))
+    assert walker.browser.value("document.getElementById('c1-upper').value") == "9"
+
+
+def _a_rule_and_back(walker: Walker) -> None:
+    """Chosen from lists, kept beside the text, and taken back: the text is as it was."""
+    before = walker.browser.value("document.getElementById('text').value")
+    walker.browser.value("document.getElementById('rule-a').closest('details').open = true")
+    for end, value in (("a", "0.0"), ("b", "2.1")):
+        walker.browser.value(f"document.getElementById('rule-{end}').value = {value!r}")
+    walker.press("Add the rule")
+    walker.browser.until("document.getElementById('text').value.includes('impossible')")
+    assert walker.look() == []
+    walker.press("Undo the last change")
+    walker.browser.until("!document.getElementById('text').value.includes('impossible')")
+    assert walker.browser.value("document.getElementById('text').value") == before
+
+
+def test_methods_are_tried_side_by_side(browser: Browser, tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, 390)
+        walker.click("Try it on the simulated table")
+        walker.click("Next: the budget")
+        walker.click("Try methods side by side")
+        assert walker.look() == []
+        walker.browser.value("document.querySelectorAll('[name^=try-]').forEach(e => e.checked = false)")
+        walker.browser.value("document.querySelector('[name=try-independent]').checked = true")
+        walker.click("Try them")
+        walker.browser.until("document.body.innerText.includes('Look at what came of it')", seconds=300)
+        walker.click("Look at what came of it")
+        assert walker.look() == []
+        walker.click("Use independent")
+        assert walker.browser.value("document.getElementById('method').value") == "independent"
+    assert not (tmp_path / "ledger.db").exists()
 
 
 CARD = """<!DOCTYPE html><meta http-equiv="refresh" content="0;url=/tables"><title>A card</title>
@@ -152,7 +197,11 @@ def test_the_card_of_a_stranger_is_shown_and_leads_nowhere(browser: Browser, tmp
         assert "The card of a stranger" in walker.words
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not here: make axe fetches it")
+def test_axe_is_the_file_that_npm_has() -> None:
+    assert hashlib.sha256(AXE).hexdigest() == AXE_SHA256
+    assert b"axe v4.14.0" in AXE[:200]
+
+
 def test_a_page_that_cannot_be_read_aloud_is_noticed(browser: Browser, tmp_path: Path) -> None:
     with Served(tmp_path) as served:
         walker = Walker(browser, served, 1280)

@@ -9,7 +9,7 @@ from tests.studio.walking import Served, Walker
 PLACE = Path(__file__).parents[2] / "docs" / "studio"
 WIDTH = 1000
 MOST_BYTES = 150_000
-NAMES = ("home", "schema", "budget", "confirm", "run", "release", "confidential", "ledger")
+NAMES = ("home", "schema", "budget", "methods", "confirm", "run", "release", "confidential", "ledger")
 """One picture of each, in the order of the way."""
 
 
@@ -34,7 +34,16 @@ def _walk(walker: Walker) -> None:
     keep("schema")
     walker.click("Next: the budget")
     walker.set_budget(6, "1")
+    walker.browser.value("document.querySelector('[name=matter-0]').closest('details').open = true")
+    for number in (0, 2):
+        walker.browser.value(f"document.querySelector('[name=matter-{number}]').click()")
+    walker.browser.until("document.getElementById('plan').innerText.includes('what matters to you')")
+    walker.browser.value("document.querySelector('[name=matter-0]').closest('details').open = false")
     keep("budget")
+    place = walker.browser.value("location.pathname")
+    walker.go(place.replace("budget", "methods"))
+    keep("methods")
+    walker.go(place)
     walker.click("Next: look at it once more")
     walker.type("cap_epsilon", "3")
     walker.type("cap_delta", "1e-8")

@@ -1,7 +1,13 @@
 """The whole way through the studio, page by page, without a browser."""
 
+import contextlib
+import html
 import json
 import re
+import shlex
+import sqlite3
+import subprocess
+import sys
 import threading
 import zipfile
 from io import BytesIO
@@ -125,7 +131,7 @@ def test_problems_stand_beside_their_field_in_the_words_of_the_check(client: Cli
     with pytest.raises(us.errors.SchemaError) as error:
         us.Schema.from_yaml(folder / "same.yaml")
     (problem,) = error.value.problems
-    beside = re.search(r'<div id="c1-upper-wrong"><p class="wrong">(.*?)</p>', page.text)
+    beside = re.search(r'<div id="c1-upper-wrong"[^>]*><p class="wrong">(.*?)</p>', page.text)
     assert beside is not None
     assert beside[1].replace("&#39;", "'") == f"{problem.rule} {problem.fix}".strip()
     assert changed(client, draft, "column", column="age", upper="99").status == 303
@@ -136,10 +142,95 @@ def test_what_is_typed_is_tried_and_not_kept(client: Client, folder: Path) -> No
     draft = finished(client, folder)
     before = text_of(client, draft)
     tried = client.post(f"{draft}/try", {"column": "age", "kind": "integer", "lower": "200", "upper": "99"})
-    assert 'class="wrong"' in tried.text
+    assert re.search(r'<div id="c1-(lower|upper)-wrong" hx-swap-oob="innerHTML"><p class="wrong">', tried.text)
     assert client.post(f"{draft}/try", {"column": "age", "kind": "integer", "lower": "1", "upper": "99"}).words == ""
     assert client.post(f"{draft}/try", {"column": "gone"}).status == 200
     assert text_of(client, draft) == before
+
+
+def test_another_kind_shows_its_own_fields_before_anything_is_kept(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    before = text_of(client, draft)
+    fields = client.post(f"{draft}/fields", {"column": "sex", "kind": "integer", "labels": "F\nM"})
+    assert 'id="c0-lower"' in fields.text
+    assert 'id="c0-labels"' not in fields.text
+    assert text_of(client, draft) == before
+
+
+def test_another_kind_takes_the_keys_of_the_old_one_along(client: Client, folder: Path) -> None:
+    """Otherwise a key would be wrong that no field shows."""
+    draft = finished(client, folder)
+    said = {"column": "age", "kind": "category", "lower": "0", "upper": "99", "labels": "young\nold"}
+    assert changed(client, draft, "column", **said).status == 303
+    stated = us.Schema.edit(text_of(client, draft))
+    assert stated.problems == ()
+    assert stated.columns[1].said == {"kind": "category", "labels": ("young", "old")}
+    assert changed(client, draft, "undo").status == 303
+    assert "bins: 10" in text_of(client, draft)
+
+
+def test_rules_are_chosen_listed_and_taken_out(client: Client, folder: Path) -> None:
+    draft = begun(client)
+    text = "understudy: 1\nunit: row\ncolumns:\n  sex: {kind: category, labels: [F, M]}\n"
+    text += "  '<b>x': {kind: boolean}\n"
+    assert changed(client, draft, "text", text=text).status == 303
+    page = client.get(f"{draft}/schema").text
+    assert '<option value="1.0">&lt;b&gt;x = false</option>' in page
+    for wrong in ("0.7", "9.0", "x", "", f"{'9' * 5000}.0", "-1.0", "0.0"):
+        assert changed(client, draft, "rule", when_a="0.0", when_b=wrong).status == 422
+    assert changed(client, draft, "rule", when_a="0.1", when_b="1.1", rule_note="a law").status == 303
+    assert us.Schema.edit(text_of(client, draft)).problems == ()
+    assert "sex = M together with <b>x = true (a law)" in html.unescape(client.get(f"{draft}/schema").text)
+    for wrong in ("1", "x", "", "9" * 5000):
+        assert changed(client, draft, "allow", rule=wrong).status == 422
+    assert changed(client, draft, "allow", rule="0").status == 303
+    assert text_of(client, draft) == text
+
+
+def test_a_codebook_fills_in_what_is_open_and_leaves_what_was_confirmed(client: Client, folder: Path) -> None:
+    (folder / "book.csv").write_text(
+        "name,label,type,min,max\nage,Age in full years,integer,16,74\nsex,Sex as stated,,,\n", encoding="utf-8"
+    )
+    draft = begun(client)
+    assert changed(client, draft, "column", column="sex", title="Mine").status == 303
+    assert changed(client, draft, "confirm", column="sex").status == 303
+    confirmed = us.Schema.edit(text_of(client, draft)).columns[0].said
+    told = changed(client, draft, "fill", codebook="book.csv")
+    assert "Filled in" in told.words
+    after = us.Schema.edit(text_of(client, draft)).columns
+    assert after[0].said["title"] == "Mine"
+    assert after[0].said["labels"] == confirmed["labels"]
+    assert (after[1].said["lower"], after[1].said["upper"]) == ("16", "74")
+    assert changed(client, draft, "undo").status == 303
+    assert changed(client, draft, "fill").status == 422
+    assert client.post(f"{draft}/change/fill", {"codebook": "book.csv", "version": "old"}).status == 422
+    assert begun(client, codebook="book.csv") == draft
+    assert us.Schema.edit(text_of(client, draft)).columns[1].said["upper"] == "74"
+
+
+def test_the_private_table_is_no_public_one(client: Client, folder: Path) -> None:
+    """Its rows would decide what the schema says."""
+    (folder / "again.csv").hardlink_to(folder / "people.csv")
+    for name in ("people.csv", "again.csv"):
+        for field in ("like", "codebook"):
+            answer = client.post("/tables", {"table": "people.csv", field: name})
+            assert (answer.status, "private table itself" in answer.words) == (422, True)
+    draft = begun(client)
+    for field in ("like", "codebook"):
+        answer = changed(client, draft, "fill", **{field: "again.csv"})
+        assert (answer.status, "private table itself" in answer.words) == (422, True)
+
+
+def test_a_place_in_a_sqlite_file_can_be_chosen_and_a_ledger_cannot(client: Client, folder: Path) -> None:
+    with contextlib.closing(sqlite3.connect(folder / "people.db")) as database, database:
+        database.execute("CREATE TABLE answers (sex TEXT, age INTEGER)")
+        database.execute("INSERT INTO answers VALUES ('PRIVATEVALUE', 3)")
+    us.Ledger.create(folder / "ledger.db", "people", us.Budget(1.0))
+    assert "ledger.db" not in client.get("/tables").text
+    assert client.post("/tables", {"table": "ledger.db"}).status == 422
+    page = client.get(f"{begun(client, 'people.db', inner='answers')}/schema")
+    assert "age" in page.words
+    assert "PRIVATEVALUE" not in page.text
 
 
 def test_every_change_can_be_undone(client: Client) -> None:
@@ -149,7 +240,7 @@ def test_every_change_can_be_undone(client: Client) -> None:
         ("column", {"column": "sex", "kind": "category", "labels": "F\nM\n\n", "title": 'Sex, as "said"'}),
         ("unit", {"several": "yes", "id": "person_id", "rows": "3"}),
         ("confirm", {"column": "age"}),
-        ("rule", {"column_a": "sex", "value_a": "F", "column_b": "sex2", "value_b": "x"}),
+        ("rule", {"when_a": "0.0", "when_b": "0.1"}),
         ("drop", {"column": "age"}),
     ]
     for action, form in steps[:3]:
@@ -249,6 +340,26 @@ def test_a_budget_is_shown_before_anybody_pays(client: Client, folder: Path) -> 
     assert not (folder / "ledger.db").exists()
 
 
+def test_what_matters_to_a_steward_has_its_error(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    form = {"epsilon": "6", "delta": "0", "method": "independent", "rows_hint": "10000"}
+    assert "what matters to you" not in client.post(f"{draft}/plan", form).words
+    plan = us.plan(client.studio.workspace.draft(draft.rpartition("/")[2]).schema_path, method="independent", epsilon=1)
+    step = next(one for one in plan.steps if one.name == "measure age")
+    words = client.post(f"{draft}/plan", form | {"matter-0": "yes", "matter-1": "yes"}).words
+    assert step.expected_error is not None
+    percent = 100 * step.expected_error * step.cells / 10_000
+    assert f"age {step.cells} {step.expected_error:,.1f} {percent:,.1f} % measured" in words
+    assert "sex × age" in words
+    assert "not kept: this method draws columns one by one" in words
+    words = client.post(f"{draft}/plan", form | {"method": "laplace", "matter-0": "y", "matter-1": "y"}).words
+    assert "at most: added up from the full table" in words
+    words = client.post(f"{draft}/plan", form | {"method": "mst", "delta": "4", "matter-0": "y", "matter-1": "y"}).words
+    assert "if the run chooses this pair" in words
+    assert client.post(f"{draft}/budget", {**form, "matter-1": "yes"}).status == 200
+    assert re.search(r'name="matter-1" value="yes" checked', client.get(f"{draft}/budget").text)
+
+
 def test_an_exact_budget_is_named_and_charged_to_its_last_digit(client: Client, folder: Path) -> None:
     draft = finished(client, folder)
     form = {"epsilon": "3", "delta": "0", "epsilon_exact": "0.123456789012", "method": "independent"}
@@ -310,6 +421,63 @@ def test_a_run_is_charged_once_whoever_presses_how_often(client: Client, folder:
     _the_ledger_page(client)
     _the_confidential_page(client)
     _a_read_only_studio(folder)
+
+
+def test_what_a_release_page_says_to_type_does_the_same(client: Client, folder: Path) -> None:
+    """Both the command and the call, run as they stand on the page."""
+    made = paid(client, finished(client, folder), name="people's release")
+    assert client.until_done(made.headers["location"]) == "released"
+    (key,) = client.studio.workspace.releases()
+    page = client.get(f"/releases/{key}").text
+    typed = [html.unescape(one) for one in re.findall(r"<pre[^>]*><code>(.*?)</code>", page, re.DOTALL)]
+    for line in typed[0].splitlines()[:2]:
+        words = shlex.split(line.replace("RELEASE", "typed"))
+        command = [sys.executable, "-m", *words, *(["--quiet"] if "synthesize" in words else [])]
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+    code = typed[1].replace("RELEASE", "called")
+    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    releases = [us.Release.load(folder / name) for name in ("people's release", "typed", "called")]
+    settings = [(one.config.method, one.config.options, one.config.epsilon, one.config.delta) for one in releases]
+    assert settings[0] == settings[1] == settings[2]
+    assert len({one.statement.schema_digest for one in releases}) == 1
+    code = f"{typed[2]}; print(list(rows))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == "['sex', 'age']", run.stderr
+    reader = Client(folder, read_only=True).enter()
+    assert "people.csv" not in reader.get(f"/releases/{key}").text
+
+
+def test_one_confirmation_is_charged_once_also_after_its_run_is_off_the_list(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    client.studio.workspace.draft(draft.rpartition("/")[2]).choose(Choices(0.5, 0.0, "independent"))
+    form = {**offered(client.get(f"{draft}/confirm").text), "cap_epsilon": "2", "cap_delta": "0"}
+    run = client.post(f"{draft}/run", form).headers["location"]
+    client.until_done(run)
+    for path in sorted((folder / form["name"]).rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    (folder / form["name"]).rmdir()
+    assert client.post(f"{run}/forget").status == 303
+    late = client.post(f"{draft}/run", {**form, "dataset": "people"})
+    assert late.status == 422
+    assert "the ledger has changed" in late.words
+    assert [one.kind for one in us.Ledger.open(folder / "ledger.db").entries()].count("charge") == 1
+
+
+def test_two_people_who_confirm_the_same_are_charged_once(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    client.studio.workspace.draft(draft.rpartition("/")[2]).choose(Choices(0.5, 0.0, "independent"))
+    form = {**offered(client.get(f"{draft}/confirm").text), "cap_epsilon": "2", "cap_delta": "0"}
+    other = Client(folder).enter()  # a studio of its own, with locks of its own
+    theirs = {**offered(other.get(f"{draft}/confirm").text), "cap_epsilon": "2", "cap_delta": "0"}
+    assert theirs == form
+    first, second = client.post(f"{draft}/run", form), other.post(f"{draft}/run", theirs)
+    assert first.headers["location"] == second.headers["location"]
+    renamed = other.post(f"{draft}/run", {**theirs, "name": "another", "dataset": "people"})
+    assert (renamed.status, "the ledger has changed" in renamed.words) == (422, True)
+    client.until_done(first.headers["location"])
+    assert [one.kind for one in us.Ledger.open(folder / "ledger.db").entries()].count("charge") == 1
 
 
 def _the_release_page(client: Client, folder: Path, name: str) -> None:

@@ -1,9 +1,11 @@
 """Runs are processes of their own: they outlive the server, can be cancelled, and tell the truth after being killed."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +150,20 @@ def test_a_run_that_works_is_not_started_or_forgotten(run: StudioRun, workspace:
     until(lambda: not again(run, workspace).working)
 
 
+def test_a_look_at_a_run_does_not_keep_it_from_starting(workspace: Workspace) -> None:
+    """Whoever looks holds the lock of the folder for a moment; a start must wait for that, not fail."""
+    runs = Runs(workspace)
+    settings = demo_settings(workspace, table=str(workspace.root / "gone.csv"))
+    run = runs.start(settings, us.demo.schema_text())
+    until(lambda: not again(run, workspace).working)
+    with (run.place / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        threading.Timer(0.3, lambda: fcntl.flock(lock, fcntl.LOCK_UN)).start()
+        runs._spawn(run.place)
+    until(lambda: not again(run, workspace).working)
+    assert again(run, workspace).outcome == "failed"
+
+
 def test_a_table_that_is_gone_costs_nothing(workspace: Workspace) -> None:
     settings = demo_settings(workspace, table=str(workspace.root / "gone.csv"))
     run = Runs(workspace).start(settings, us.demo.schema_text())
@@ -173,7 +189,7 @@ def test_files_beside_the_tables_do_not_stand_in_for_modules(workspace: Workspac
 def test_shares_and_times_follow_the_stages(tmp_path: Path) -> None:
     def standing(stage: str, done: float) -> StudioRun:
         state = {"stage": stage, "done": done, "began": time.time() - 10.0}
-        return StudioRun("x", tmp_path, {"seconds": 30.0}, state, {}, working=True)
+        return StudioRun("x", tmp_path, {"kind": "release", "seconds": 30.0}, state, {}, working=True)
 
     shares = [standing(*one).share for one in (("check", 0.0), ("charge", 0.0), ("measure", 0.5), ("write", 1.0))]
     assert shares == sorted(shares)

@@ -70,15 +70,19 @@ def test_a_name_from_behind_the_wall_is_noticed() -> None:
     assert strange_names(ast.parse(code)) == found
 
 
-def test_nothing_but_synthesize_and_evaluate_gets_the_rows() -> None:
+def test_nothing_but_the_process_of_a_run_gets_rows() -> None:
     """Names that would open a table are not even mentioned."""
     for path in FILES:
         used = {ast.unparse(node) for node in ast.walk(syntax(path)) if isinstance(node, ast.Attribute)}
-        assert not used & {"us.open_table", "us.read_table", "us.read_database", "us.choose", "us.compare"}, relative(
-            path
-        )
+        assert not used & {"us.open_table", "us.read_table", "us.read_database", "us.choose"}, relative(path)
         if path.name != "worker.py":
-            assert not used & {"us.synthesize", "us.evaluate", "us.Synthesizer"}, relative(path)
+            assert not used & {"us.synthesize", "us.evaluate", "us.Synthesizer", "us.compare"}, relative(path)
+
+
+def test_methods_are_compared_on_public_rows_alone() -> None:
+    calls = [node for node in ast.walk(syntax(SOURCE / "studio" / "worker.py")) if isinstance(node, ast.Call)]
+    (compared,) = [node for node in calls if ast.unparse(node.func) == "us.compare"]
+    assert {one.arg: ast.unparse(one.value) for one in compared.keywords}["public_proxy"] == "True"
 
 
 def test_the_command_line_does_without_the_extra(tmp_path: Path) -> None:

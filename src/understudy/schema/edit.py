@@ -6,8 +6,8 @@ once, by the same rules as a file that is loaded: what brings a new problem to i
 with the reason. Problems that tell of other columns, or of rules over several, are left to the check at the end. A
 column may also be left out as a whole, unless something else in the file names it.
 
-A form, as the studio shows one, changes what is stated in any order: `state`, `confirm`, `drop`, `protect`, `forbid`
-and `replace` touch one column or key each, may leave problems behind, and can be undone all the same.
+A form, as the studio shows one, changes what is stated in any order: `state`, `confirm`, `drop`, `protect`, `forbid`,
+`allow` and `replace` touch one column or key each, may leave problems behind, and can be undone all the same.
 
 Nothing here prints or reads a terminal, and no table is looked at. `save_text` replaces a file in one step.
 """
@@ -110,6 +110,15 @@ class StatedColumn:
     """Its places that say DECIDE, and its guesses."""
     problems: tuple[Problem, ...]
     """What a check of the schema has against it, open places included."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedRule:
+    """What a schema text says of one rule."""
+
+    said: Mapping[str, str]
+    """Column → the values or the range that it names, as YAML on one line."""
+    note: str
 
 
 class SchemaEditor:
@@ -243,6 +252,11 @@ class SchemaEditor:
                 found.append(StatedColumn(path[1], said, opened, own))
         return tuple(found)
 
+    @property
+    def rules(self) -> tuple[StatedRule, ...]:
+        """Every rule in the order of the text."""
+        return tuple(_stated_rule(node) for node in _rule_nodes(self.text)[1])
+
     def state(self, column: str, said: Mapping[str, str | Sequence[str]]) -> list[str]:
         """States keys of a column: text as it is, a list item by item; an empty one takes the key out.
 
@@ -270,6 +284,10 @@ class SchemaEditor:
         """Adds a rule: no row holds these values of these columns together."""
         return self._changed(lambda text: _with_rule(text, when, note))
 
+    def allow(self, number: int) -> list[str]:
+        """Takes a rule out of the text, by its place among all; returns the reason if it has to stay."""
+        return self._changed(lambda text: _without_rule(text, number))
+
     def replace(self, text: str) -> list[str]:
         """Takes another text for the whole; returns the reasons if it is no YAML, and then nothing changes."""
         return self._changed(lambda _: text)
@@ -278,7 +296,7 @@ class SchemaEditor:
         try:
             text = change(self.text)
             found = _asked_places(text, self.where)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             return ["cannot be written at this place. Edit the text of the schema itself."]
         except SchemaError as error:
             return [str(problem) for problem in error.problems]
@@ -590,6 +608,64 @@ def _with_rule(text: str, when: Mapping[str, Sequence[str]], note: str) -> str:
         comma = ", " if entry.value.value else ""
         return f"{text[: entry.value.start_mark.index]}{inside}{comma}{rule[2:]}]{text[entry.end :]}"
     raise SchemaError([Problem("rules", "are written in a way that cannot be added to here.", "Edit the text itself.")])
+
+
+def _rule_nodes(text: str) -> tuple["_Entry | None", tuple[yaml.Node, ...]]:
+    """The key of the rules, and the node of each."""
+    entry = next((one for one in _composed(text) if one.path == ("rules",)), None)
+    listed = entry is not None and isinstance(entry.value, yaml.SequenceNode)
+    return entry, tuple(entry.value.value) if entry is not None and listed else ()
+
+
+def _stated_rule(node: yaml.Node) -> StatedRule:
+    said = _plain_pairs(node)
+    when = {name: _flow(value) for name, value in _plain_pairs(said.get("impossible")).items()}
+    note = said.get("note")
+    return StatedRule(when, note.value if isinstance(note, yaml.ScalarNode) else "")
+
+
+def _plain_pairs(node: yaml.Node | None) -> dict[str, yaml.Node]:
+    return {str(key.value): value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+
+
+def _flow(node: yaml.Node) -> str:
+    """A value on one line: a list without its brackets."""
+    if isinstance(node, yaml.SequenceNode):
+        return ", ".join(map(_flow, node.value))
+    if isinstance(node, yaml.MappingNode):
+        return ", ".join(f"{key.value} {_flow(value)}" for key, value in node.value)
+    return str(node.value)
+
+
+def _without_rule(text: str, number: int) -> str:
+    """The text without the lines of a rule, and without the key of the rules where it was the last one."""
+    entry, nodes = _rule_nodes(text)
+    if entry is None or not 0 <= number < len(nodes):
+        raise SchemaError([Problem("rules", "there is no such rule here.", "Reload the page.")])
+    if len(nodes) == 1:
+        start, end = entry.key.start_mark.index, entry.end
+    elif isinstance(entry.value, yaml.SequenceNode) and entry.value.flow_style:
+        start = nodes[number].start_mark.index if number == 0 else _end(nodes[number - 1])
+        end = nodes[1].start_mark.index if number == 0 else _end(nodes[number])
+        return _same_but(text, text[:start] + text[end:], number)
+    else:
+        start, end = text.rfind("-", 0, nodes[number].start_mark.index), _end(nodes[number])
+    start = text.rfind("\n", 0, start) + 1
+    end = _line_end(text, end)
+    after = text[end:]
+    return _same_but(text, text[:start] + after.removeprefix("\r\n" if after.startswith("\r") else "\n"), number)
+
+
+def _same_but(before: str, text: str, number: int) -> str:
+    """The text, if it says what was said before but for that rule."""
+    wanted, found = (_plain_tree(yaml.compose(one, Loader=yaml.SafeLoader)) for one in (before, text))
+    if isinstance(wanted, dict):
+        del wanted["rules"][number]
+        wanted = {key: value for key, value in wanted.items() if key != "rules" or value}
+    if wanted != found:
+        rule = "this rule is written in a way that cannot be taken out here."
+        raise SchemaError([Problem("rules", rule, "Edit the text itself.")])
+    return text
 
 
 def _without_guess(text: str, asked: OpenPlace) -> str:

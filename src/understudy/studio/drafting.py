@@ -3,8 +3,8 @@
 A column is a line of fields. Problems stand beside the field that they are about, in the words of `schema check`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import understudy as us
@@ -20,9 +20,17 @@ KINDS = {
     "datetime": "a date with time",
     "time": "a time of day",
 }
+_CLASSES = (
+    us.schema.Category, us.schema.OpenCategory, us.schema.Boolean, us.schema.Integer, us.schema.Float,
+    us.schema.Date, us.schema.Datetime, us.schema.Time,
+)  # fmt: skip
+_KEYS = {one.kind: {"kind", *(field.name for field in fields(one))} for one in _CLASSES}
+"""What a column of each kind may say."""
 _BOUNDED = ("integer", "float", "date", "datetime", "time")
 _FIELDS = ("kind", "lower", "upper", "format", "labels", "missing", "title", "description", "note")
 _PROSE = ("title", "description", "note")
+_MOST_VALUES = 2000
+"""Values that a rule is offered; columns beyond that are named in the text."""
 _CHANGED_ELSEWHERE = (
     "The schema was changed in another tab meanwhile. This is how it stands now; make your change again."
 )
@@ -35,7 +43,7 @@ class ColumnForm:
     number: int
     name: str
     kind: str
-    said: Mapping[str, str]
+    said: Mapping[str, Any]
     labels: str | None
     """One in each line; None where they are not text that lines could hold."""
     more: tuple[str, ...]
@@ -60,6 +68,19 @@ class ColumnForm:
         """Whether this kind has a written form."""
         return self.kind in ("date", "datetime", "time")
 
+    def text(self, key: str) -> str:
+        """What a field of one line shows; empty for what such a field cannot hold."""
+        value = self.said.get(key, "")
+        return value if isinstance(value, str) else ""
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values of which a rule may name one; empty for kinds that have no list of them."""
+        labels = self.said.get("labels", ())
+        if self.kind == "boolean":
+            return ("false", "true")
+        return tuple(labels) if self.kind == "category" and not isinstance(labels, str) else ()
+
     @property
     def is_fine(self) -> bool:
         """Whether nothing is open or wrong."""
@@ -79,6 +100,25 @@ class SchemaForm:
     """What is wrong, as `schema check` lists it."""
     general: tuple[str, ...]
     """Those of them that stand beside no field."""
+    rules: tuple[str, ...]
+    """What never occurs together, in words."""
+
+    @property
+    def may_be_ids(self) -> tuple[str, ...]:
+        """Names that are known here, one of which may tell people apart."""
+        left = (one.partition(";")[0].strip() for one in self.left_out)
+        named = (self.unit.get("column", ""), *(one.name for one in self.columns), *left)
+        return tuple(dict.fromkeys(one for one in named if one))
+
+    @property
+    def choosable(self) -> tuple[ColumnForm, ...]:
+        """The columns whose values a rule is offered."""
+        room, found = _MOST_VALUES, []
+        for column in self.columns:
+            if 0 < len(column.values) <= room:
+                room -= len(column.values)
+                found.append(column)
+        return tuple(found)
 
     @property
     def is_finished(self) -> bool:
@@ -99,11 +139,17 @@ def form_of(text: str) -> SchemaForm:
     guess = next((one.hint for one in places if one.guess), "")
     said = tuple(str(problem) for problem in editor.problems)
     general = tuple(one for one in said if one not in beside)
-    return SchemaForm(columns, editor.unit, not places, guess, editor.left_out, said, general)
+    rules = tuple(_in_words(one) for one in editor.rules)
+    return SchemaForm(columns, editor.unit, not places, guess, editor.left_out, said, general, rules)
+
+
+def _in_words(rule: Any) -> str:
+    said = " together with ".join(f"{name} = {value}" for name, value in rule.said.items())
+    return f"{said} ({rule.note})" if rule.note else said
 
 
 def _column_form(number: int, column: Any) -> ColumnForm:
-    said = {key: value for key, value in column.said.items() if isinstance(value, str)}
+    said = dict(column.said)
     labels = column.said.get("labels", ())
     labels = labels if isinstance(labels, tuple) else ()
     listed = "\n".join(labels) if all(one.strip() and one.splitlines() == [one] for one in labels) else None
@@ -115,7 +161,14 @@ def _column_form(number: int, column: Any) -> ColumnForm:
     )
     guess = next((one.hint for one in column.open if one.guess), "")
     return ColumnForm(
-        number, column.name, said.get("kind", ""), said, listed, more, guess, _by_field(column.name, column.problems)
+        number,
+        column.name,
+        str(said.get("kind", "")),
+        said,
+        listed,
+        more,
+        guess,
+        _by_field(column.name, column.problems),
     )
 
 
@@ -146,15 +199,16 @@ def stated(form: Mapping[str, str]) -> dict[str, str | Sequence[str]]:
 def unchanged(form: Mapping[str, str], column: ColumnForm) -> dict[str, str | Sequence[str]]:
     """What the form says otherwise than the schema does."""
     now: dict[str, str | Sequence[str]] = dict(column.said)
-    now |= {key: " ".join(column.said.get(key, "").split()) for key in _PROSE}  # as a field of one line shows it
+    now |= {key: " ".join(column.text(key).split()) for key in _PROSE}  # as a field of one line shows it
     now["labels"] = column.labels.split("\n") if column.labels else []
     return {key: value for key, value in stated(form).items() if value != now.get(key, "")}
 
 
 def change(draft: DraftTable, action: str, form: Mapping[str, str]) -> list[str]:
     """Makes one change of a draft; returns the reasons if it cannot be made, and then nothing changes."""
-    if form.get("version", "") != draft.version:
-        return [_CHANGED_ELSEWHERE]
+    late = made_late(draft, form)
+    if late:
+        return late
     if action == "undo":
         return [] if draft.undo() else ["There is nothing to undo."]
     if action == "text":
@@ -164,6 +218,20 @@ def change(draft: DraftTable, action: str, form: Mapping[str, str]) -> list[str]
     if not reasons and editor.text != draft.text:
         draft.write(editor.text)
     return reasons
+
+
+def made_late(draft: DraftTable, form: Mapping[str, str]) -> list[str]:
+    """Why a form cannot be taken any more: the text is not the one that it was made for."""
+    return [] if form.get("version", "") == draft.version else [_CHANGED_ELSEWHERE]
+
+
+def shown_in(form: Mapping[str, str], column: ColumnForm | None) -> list[str]:
+    """The fields of a form that a column of this kind has."""
+    if column is None:
+        return []
+    hidden = set() if column.shows_bounds else {"lower", "upper"}
+    hidden |= (set() if column.shows_labels else {"labels"}) | (set() if column.shows_format else {"format"})
+    return [key for key in _FIELDS if key in form and key not in hidden]
 
 
 def _replaced(draft: DraftTable, text: str) -> list[str]:
@@ -183,8 +251,7 @@ def _changed(editor: Any, action: str, form: Mapping[str, str]) -> list[str]:
             column = next((one for one in form_of(editor.text).columns if one.name == name), None)
             if column is None:
                 return ["There is no such column any more."]
-            said = unchanged(form, column)
-            return list(editor.state(name, said)) if said else []
+            return restated(editor, column, unchanged(form, column))
         case "confirm":
             return list(editor.confirm(name))
         case "drop":
@@ -198,17 +265,99 @@ def _changed(editor: Any, action: str, form: Mapping[str, str]) -> list[str]:
             )
         case "rule":
             return _ruled(editor, form)
+        case "allow":
+            number = form.get("rule", "")
+            return list(editor.allow(int(number))) if number.isdecimal() and len(number) < 10 else ["Choose a rule."]
     return ["This cannot be done here."]
 
 
 def _ruled(editor: Any, form: Mapping[str, str]) -> list[str]:
-    parts = [(form.get(f"column_{end}", ""), form.get(f"value_{end}", "").strip()) for end in ("a", "b")]
-    if not all(name and value for name, value in parts) or parts[0][0] == parts[1][0]:
-        return ["Choose two different columns and a value of each."]
+    parts = [_value_of(editor, form.get(f"when_{end}", "")) for end in ("a", "b")]
+    when = {name: [value] for name, value in filter(None, parts)}
+    if len(when) != len(parts):
+        return ["Choose values of two different columns."]
     note = " ".join(form.get("rule_note", "").split())
     before = {str(problem) for problem in editor.problems}
-    reasons = list(editor.forbid({name: [value] for name, value in parts}, note))
+    reasons = list(editor.forbid(when, note))
     fresh = [str(problem) for problem in editor.problems if "rules[" in problem.where and str(problem) not in before]
     if not reasons and fresh:
         editor.undo()
     return reasons or fresh
+
+
+def _value_of(editor: Any, chosen: str) -> tuple[str, str] | None:
+    """Column and value of a choice such as "2.0": the first value of the third column."""
+    column, _, value = chosen.partition(".")
+    columns = form_of(editor.text).columns
+    if not column.isdecimal() or not value.isdecimal() or len(chosen) > 20 or int(column) >= len(columns):
+        return None
+    values = columns[int(column)].values
+    return (columns[int(column)].name, values[int(value)]) if int(value) < len(values) else None
+
+
+def restated(editor: Any, column: ColumnForm, said: Mapping[str, str | Sequence[str]]) -> list[str]:
+    """States what a form says of a column; what a kind that was chosen instead does not have goes with the old one."""
+    if not said:
+        return []
+    kind = str(said.get("kind", ""))
+    foreign = [key for key in column.said if key not in _KEYS[kind]] if kind in _KEYS else []
+    return list(editor.state(column.name, dict(said) | dict.fromkeys(foreign, "")))
+
+
+@dataclass(frozen=True, slots=True)
+class TriedColumn:
+    """How a column would stand with what is in its fields now; nothing of it is kept."""
+
+    column: ColumnForm | None
+    reasons: tuple[str, ...]
+    """What cannot be written at all, and what is newly wrong with the column as a whole."""
+
+
+def tried(text: str, form: Mapping[str, str]) -> TriedColumn:
+    """What the column that the form is about would have against it.
+
+    Raises:
+        SchemaError: if the text is no YAML.
+    """
+    before = _column_named(text, form)
+    if before is None:
+        return TriedColumn(None, ())
+    editor = us.Schema.edit(text, "schema.yaml")
+    reasons = restated(editor, before, unchanged(form, before))
+    after = _column_named(editor.text, form)
+    fresh = [one for one in after.problems.get("", ()) if one not in before.problems.get("", ())] if after else []
+    return TriedColumn(after, (*reasons, *fresh))
+
+
+def _column_named(text: str, form: Mapping[str, str]) -> ColumnForm | None:
+    return next((one for one in form_of(text).columns if one.name == form.get("column")), None)
+
+
+def filled(draft: DraftTable, made: str) -> int:
+    """Takes what another draft of the same table knows into columns that are open here; returns how many it changed.
+
+    What was confirmed stays.
+    """
+    editor = us.Schema.edit(draft.text, "schema.yaml")
+    known = {one.name: one for one in us.Schema.edit(made, "schema.yaml").columns}
+    changes = 0
+    for column in form_of(draft.text).columns:
+        said = dict(_news(column, known[column.name])) if column.name in known else {}
+        if said and not restated(editor, column, said):
+            changes += 1
+    if editor.text != draft.text:
+        draft.write(editor.text)
+    return changes
+
+
+def _news(column: ColumnForm, known: Any) -> Iterator[tuple[str, str | Sequence[str]]]:
+    """What is known of a column, without guesses, that is not said here, or only guessed."""
+    undecided = {place.key.split(".")[0] for place in known.open}
+    if "" in undecided:
+        return
+    for key in _FIELDS:
+        here = column.said.get(key, "")
+        is_open = bool(column.guess) or here == "DECIDE"
+        value = known.said.get(key, "")
+        if value and key not in undecided and value != here and (is_open or not here):
+            yield key, value

@@ -20,7 +20,7 @@ from understudy.report import render_blocks
 from understudy.studio import drafting, words
 from understudy.studio.guard import Doors, RefusedRequest
 from understudy.studio.runs import Runs, StudioRun, charged_since
-from understudy.studio.workspace import DATABASE, Choices, DraftTable, Workspace, short_id
+from understudy.studio.workspace import DATABASES, Choices, DraftTable, Workspace, short_id
 
 Handler = Callable[[Request], Response]
 STEPS = ("Table", "Schema", "Budget", "Run", "Release")
@@ -100,6 +100,7 @@ def routes_of(studio: Studio) -> list[tuple[str, Handler, tuple[str, ...]]]:
         ("/drafts/{key}/schema.yaml", _schema_text, get),
         ("/drafts/{key}/change/{action}", _change, post),
         ("/drafts/{key}/try", _try, post),
+        ("/drafts/{key}/fields", _fields, post),
         ("/drafts/{key}/forget", _forget_draft, post),
         ("/drafts/{key}/budget", _budget, ("GET", "POST")),
         ("/drafts/{key}/plan", _plan, post),
@@ -142,7 +143,7 @@ def _tables(studio: Studio, request: Request) -> Response:
     form = form_of(request)
     if request.method == "POST":
         try:
-            return go_to(f"/drafts/{_begun(studio.workspace, form).key}/schema")
+            return go_to(f"/drafts/{_begun(studio, form).key}/schema")
         except us.errors.UnderstudyError as error:
             messages = studio.said(error)
     files, books = studio.workspace.tables(), studio.workspace.codebooks()
@@ -152,23 +153,40 @@ def _tables(studio: Studio, request: Request) -> Response:
     )
 
 
-def _begun(workspace: Workspace, form: Mapping[str, str]) -> DraftTable:
+def _begun(studio: Studio, form: Mapping[str, str]) -> DraftTable:
     """The draft of the chosen table; of the table itself only the header is read."""
+    workspace = studio.workspace
     database = form.get("database", "").strip()
-    if database and not database.startswith(DATABASE):
+    if database and not database.startswith(DATABASES):
         raise us.errors.UsageError("database", "must begin with postgresql://.", "Choose a file instead, if it is one.")
     location = workspace.location(database or form.get("table", ""), form.get("inner", ""))
     known = workspace.draft(short_id(location))
-    if known is not None:
-        return known
+    if known is None:
+        sure = form.get("names_are_right") == "yes"
+        return workspace.begin(location, _drafted(workspace, location, form, names_are_right=sure))
+    if form.get("codebook") or form.get("like"):
+        with workspace.lock:
+            drafting.filled(known, _drafted(workspace, location, form, names_are_right=True))
+    return known
+
+
+def _drafted(workspace: Workspace, location: str, form: Mapping[str, str], *, names_are_right: bool) -> str:
+    """The text of a first schema, from the header of the table, a codebook and a public table.
+
+    Raises:
+        UsageError: also if the private table itself is named as one of those, whose rows are read.
+    """
     book, like = form.get("codebook", ""), form.get("like", "")
+    for name, what, known in ((book, "codebook", workspace.codebooks()), (like, "public table", workspace.tables())):
+        if name and workspace.same_file(workspace.inside(name, known), location):
+            raise us.errors.UsageError(what, "is the private table itself.", "Its rows must not be read. Leave it out.")
     made = us.Schema.draft(
         workspace.absolute(location),
-        codebook=(workspace.root / workspace.inside(book, workspace.codebooks()),) if book else (),
+        codebook=(workspace.root / book,) if book else (),
         like=workspace.absolute(workspace.location(like)) if like else None,
-        names_are_right=form.get("names_are_right") == "yes",
+        names_are_right=names_are_right,
     )
-    return workspace.begin(location, made.text)
+    return str(made.text)
 
 
 def _demo(studio: Studio, _: Request) -> Response:
@@ -178,13 +196,14 @@ def _demo(studio: Studio, _: Request) -> Response:
         raise RefusedRequest(409, " ".join(studio.said(error))) from error
 
 
-def _draft(studio: Studio, request: Request) -> DraftTable:
+def draft_of(studio: Studio, request: Request) -> DraftTable:
+    """The draft that an address names."""
     found: DraftTable = found_or_refused(studio.workspace.draft(request.path_params["key"]), "table")
     return found
 
 
 def _schema(studio: Studio, request: Request) -> Response:
-    return _schema_page(studio, request, _draft(studio, request))
+    return _schema_page(studio, request, draft_of(studio, request))
 
 
 def _schema_page(
@@ -194,13 +213,14 @@ def _schema_page(
         form, broken = drafting.form_of(draft.text), []
     except us.errors.SchemaError as error:
         form, broken = None, studio.said(error)
-    facts: dict[str, Any] = {"draft": draft, "form": form, "broken": broken, "text": draft.text, **more}
+    facts: dict[str, Any] = {"draft": draft, "form": form, "broken": broken, "text": draft.text, "told": "", **more}
+    facts |= {"files": studio.workspace.tables(), "books": studio.workspace.codebooks()}
     status = 422 if messages else 200
     return studio.page(request, "schema.html", status=status, step="Schema", messages=messages or (), **facts)
 
 
 def _schema_text(studio: Studio, request: Request) -> Response:
-    text = _draft(studio, request).text.encode("utf-8", "backslashreplace")
+    text = draft_of(studio, request).text.encode("utf-8", "backslashreplace")
     return _download(text, "schema.yaml", "application/yaml")
 
 
@@ -209,39 +229,62 @@ def _download(content: bytes, name: str, kind: str) -> Response:
 
 
 def _change(studio: Studio, request: Request) -> Response:
-    draft, form = _draft(studio, request), form_of(request)
+    draft, form, action = draft_of(studio, request), form_of(request), request.path_params["action"]
+    told = ""
     with studio.workspace.lock:
         try:
-            reasons = drafting.change(draft, request.path_params["action"], form)
-        except us.errors.SchemaError as error:
+            if action == "fill":
+                reasons, told = _filled(studio, draft, form)
+            else:
+                reasons = drafting.change(draft, action, form)
+        except us.errors.UnderstudyError as error:
             reasons = studio.said(error)
-    if not reasons:
+    if not reasons and not told:
         return go_to(f"/drafts/{draft.key}/schema")
-    kept = {"text": form["text"]} if request.path_params["action"] == "text" and "text" in form else {}
-    return _schema_page(studio, request, draft, reasons, **kept)
+    kept = {"text": form["text"]} if action == "text" and "text" in form else {}
+    return _schema_page(studio, request, draft, reasons, told=told, **kept)
+
+
+def _filled(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> tuple[list[str], str]:
+    """Takes over what a codebook or a public table says: the reasons if it cannot be, and what came of it."""
+    if not form.get("codebook") and not form.get("like"):
+        return ["Choose a codebook or a public table."], ""
+    late = drafting.made_late(draft, form)
+    if late:
+        return late, ""
+    changes = drafting.filled(draft, _drafted(studio.workspace, draft.table, form, names_are_right=True))
+    return [], f"Filled in: {changes} {'column' if changes == 1 else 'columns'}. Look at each before you confirm it."
 
 
 def _try(studio: Studio, request: Request) -> Response:
     """The problems that a column would have with what is in its fields now; nothing is kept."""
-    draft, form = _draft(studio, request), form_of(request)
+    draft, form = draft_of(studio, request), form_of(request)
+    tried = _tried(studio, draft, form)
+    return studio.page(request, "tried.html", tried=tried, shown=drafting.shown_in(form, tried.column))
+
+
+def _fields(studio: Studio, request: Request) -> Response:
+    """The fields that a column has if it is of the kind that is chosen now; nothing is kept."""
+    draft, form = draft_of(studio, request), form_of(request)
+    tried = _tried(studio, draft, form)
+    if tried.column is None or tried.reasons:
+        return studio.page(request, "tried.html", tried=tried, shown=())
+    return studio.page(request, "fields.html", column=tried.column, draft=draft)
+
+
+def _tried(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> drafting.TriedColumn:
     try:
-        editor = us.Schema.edit(draft.text, "schema.yaml")
-        before = next((one for one in drafting.form_of(draft.text).columns if one.name == form.get("column")), None)
-        reasons = editor.state(form.get("column", ""), drafting.unchanged(form, before)) if before else []
-        columns = drafting.form_of(editor.text).columns
+        return drafting.tried(draft.text, form)
     except us.errors.SchemaError as error:
-        reasons, columns = studio.said(error), ()
-    column = next((one for one in columns if one.name == form.get("column")), None)
-    found = [] if column is None else [text for key, texts in column.problems.items() if key for text in texts]
-    return studio.page(request, "tried.html", reasons=[*reasons, *found])
+        return drafting.TriedColumn(None, tuple(studio.said(error)))
 
 
 def _forget_draft(studio: Studio, request: Request) -> Response:
-    studio.workspace.forget(_draft(studio, request))
+    studio.workspace.forget(draft_of(studio, request))
     return go_to("/")
 
 
-def _chosen(form: Mapping[str, str]) -> Choices:
+def _chosen(draft: DraftTable, form: Mapping[str, str]) -> Choices:
     """The choices of the budget page.
 
     Raises:
@@ -253,7 +296,11 @@ def _chosen(form: Mapping[str, str]) -> Choices:
     rows = "".join(form.get("rows_hint", "").replace(",", "").split())
     if rows and (not rows.isdecimal() or len(rows) > 15 or int(rows) == 0):
         raise us.errors.UsageError("rows", "must be a whole number above 0.", "Leave it empty if it is not public.")
-    return Choices(epsilon, delta, form.get("method", "auto")[:40], int(rows) if rows else None)
+    matter = tuple(name for number, name in enumerate(_names(draft)) if form.get(f"matter-{number}"))
+    if len(matter) > words.MOST_MATTER:
+        rule = f"at most {words.MOST_MATTER} columns can be looked at together."
+        raise us.errors.UsageError("what matters", rule, "Take the marks off some.")
+    return Choices(epsilon, delta, form.get("method", "auto")[:40], int(rows) if rows else None, matter)
 
 
 def _number(form: Mapping[str, str], name: str, steps: tuple[float, ...]) -> float:
@@ -269,12 +316,12 @@ def _number(form: Mapping[str, str], name: str, steps: tuple[float, ...]) -> flo
 
 
 def _budget(studio: Studio, request: Request) -> Response:
-    draft, form = _draft(studio, request), form_of(request)
+    draft, form = draft_of(studio, request), form_of(request)
     if request.method == "POST":
         try:
-            draft.choose(_chosen(form))
+            draft.choose(_chosen(draft, form))
             if form.get("then") == "confirm":
-                _planned(draft, draft.choices)  # what cannot be planned is told before anybody is asked to pay
+                planned(draft)  # what cannot be planned is told before anybody is asked to pay
                 return go_to(f"/drafts/{draft.key}/confirm")
         except us.errors.UnderstudyError as error:
             return _budget_page(studio, request, draft, studio.said(error))
@@ -293,14 +340,25 @@ def _budget_page(studio: Studio, request: Request, draft: DraftTable, messages: 
     }
     methods = [(one.name, one.summary, one.guarantee) for one in us.methods().values()]
     facts = _plan_facts(studio, draft, choices) | {"steps_of": steps, "exact": exact, "methods": methods}
+    facts["columns"] = _names(draft)
     status = 422 if messages else 200
     return studio.page(request, "budget.html", status=status, step="Budget", messages=messages, **facts)
 
 
-def _planned(draft: DraftTable, choices: Choices) -> Any:
+def _names(draft: DraftTable) -> tuple[str, ...]:
+    """The columns of the draft's text, in its order; none while it is no YAML."""
+    try:
+        return tuple(one.name for one in us.Schema.edit(draft.text, "schema.yaml").columns)
+    except us.errors.SchemaError:
+        return ()
+
+
+def planned(draft: DraftTable, choices: Choices | None = None, *, method: str = "") -> Any:
+    """The plan of a run with the draft's choices, or with others; made without the table."""
+    chosen = choices or draft.choices
     return us.plan(
-        us.Schema.from_yaml(draft.schema_path), method=choices.method, epsilon=choices.epsilon, delta=choices.delta,
-        rows_hint=choices.rows_hint,
+        us.Schema.from_yaml(draft.schema_path), method=method or chosen.method, epsilon=chosen.epsilon,
+        delta=chosen.delta, rows_hint=chosen.rows_hint,
     )  # fmt: skip
 
 
@@ -313,25 +371,38 @@ def _plan_facts(studio: Studio, draft: DraftTable, choices: Choices) -> dict[str
         schema = us.Schema.from_yaml(draft.schema_path)
         whom = "a certain row" if schema.unit.column is None else "a certain person (all their rows together)"
         facts["beliefs"] = words.belief_sentences(choices.epsilon, choices.delta, whom)
-        plan = _planned(draft, choices)
-        facts |= {"plan": plan, "blocks": render_blocks(words.plan_blocks(plan, choices.rows_hint))}
+        plan = planned(draft, choices)
+        wanted = words.wanted_block(plan, _sizes(draft, choices), choices.matter, choices.rows_hint)
+        blocks = [*([] if wanted is None else [wanted]), *words.plan_blocks(plan, choices.rows_hint)]
+        facts |= {"plan": plan, "blocks": render_blocks(blocks)}
         facts |= {"memory": us.errors.size_text(plan.limit_bytes), "error": words.typical_error(plan)}
     except us.errors.UnderstudyError as error:
         facts["no_plan"] = studio.said(error)
     return facts
 
 
-def _plan(studio: Studio, request: Request) -> Response:
-    draft = _draft(studio, request)
+def _sizes(draft: DraftTable, choices: Choices) -> dict[str, int]:
+    """Cells of every column, as the method says them that measures each by itself; none where it cannot be run."""
+    if not choices.matter:
+        return {}
     try:
-        choices = _chosen(form_of(request))
+        plan = planned(draft, choices, method="independent")
+    except us.errors.UnderstudyError:
+        return {}
+    return {step.name.removeprefix("measure "): step.cells for step in plan.steps if step.name.startswith("measure ")}
+
+
+def _plan(studio: Studio, request: Request) -> Response:
+    draft = draft_of(studio, request)
+    try:
+        choices = _chosen(draft, form_of(request))
     except us.errors.UnderstudyError as error:
         return studio.page(request, "plan_refused.html", messages=studio.said(error))
     return studio.page(request, "plan.html", **_plan_facts(studio, draft, choices))
 
 
 def _confirm(studio: Studio, request: Request) -> Response:
-    return _confirm_page(studio, request, _draft(studio, request), [])
+    return _confirm_page(studio, request, draft_of(studio, request), [])
 
 
 def _confirm_page(
@@ -339,9 +410,10 @@ def _confirm_page(
 ) -> Response:
     try:
         schema = us.Schema.from_yaml(draft.schema_path)
-        plan = _planned(draft, draft.choices)
+        plan = planned(draft)
         ledger = studio.workspace.ledger()
         datasets = {} if ledger is None else {name: ledger.balance(name) for name in ledger.datasets()}
+        confirmed = _to_confirm(studio.workspace, draft)
     except us.errors.UnderstudyError as error:
         return _schema_page(studio, request, draft, studio.said(error))
     facts = {
@@ -351,7 +423,7 @@ def _confirm_page(
         "plan": plan,
         "datasets": datasets,
         "own": draft.name,
-        "confirmed": _to_confirm(draft),
+        "confirmed": confirmed,
         "name": _free_name(studio, draft.name),
         "where": studio.workspace.without_root(str(studio.workspace.ledger_path)),
     }
@@ -368,7 +440,7 @@ def _free_name(studio: Studio, name: str) -> str:
 
 def _run(studio: Studio, request: Request) -> Response:
     """Begins the run: what a person has confirmed is charged by the process, once."""
-    draft, form = _draft(studio, request), form_of(request)
+    draft, form = draft_of(studio, request), form_of(request)
     try:
         with studio.workspace.lock:
             return go_to(f"/runs/{_started(studio, draft, form).key}")
@@ -380,31 +452,37 @@ def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> Stud
     workspace, choices = studio.workspace, draft.choices
     name = _release_name(form.get("name", ""))
     known = studio.runs.find(short_id(f"release:{name}"))
-    own = {"draft": draft.key, "method": choices.method, "epsilon": choices.epsilon, "delta": choices.delta}
-    if known is not None and all(known.settings.get(key) == value for key, value in own.items()):
+    if known is not None and known.settings.get("confirmed") == form.get("confirmed"):
         return known  # a second press of the button, or another tab
     if known is not None:
         raise us.errors.UsageError("name", f"{name!r} is the name of another run.", "Choose another one.")
-    if form.get("confirmed") != _to_confirm(draft):
-        raise us.errors.UsageError("run", "the schema or the budget was changed in another tab.", "Look at it again.")
+    if form.get("confirmed") != _to_confirm(workspace, draft):
+        rule = "the schema, the budget or the ledger has changed since this page was shown, perhaps in another tab."
+        raise us.errors.UsageError("run", rule, "Look at it again; nothing was charged by this.")
     if (workspace.root / name).exists():
         raise us.errors.UsageError("name", f"{name!r} exists and is never overwritten.", "Choose another name.")
-    plan = _planned(draft, choices)
+    plan = planned(draft)
     dataset = _dataset(workspace, draft, form)
     ledger = us.Ledger.open(workspace.ledger_path)
     settings = {
         "kind": "release", "name": name, "table": workspace.absolute(draft.table), "shown": draft.table,
-        **own,
+        "draft": draft.key, "confirmed": form["confirmed"],
+        "method": choices.method, "epsilon": choices.epsilon, "delta": choices.delta,
         "ledger": str(workspace.ledger_path), "dataset": dataset, "ledger_sequence": ledger.entries()[-1].sequence,
         "out": str(workspace.root / name), "seconds": plan.seconds,
     }  # fmt: skip
     return studio.runs.start(settings, draft.text)
 
 
-def _to_confirm(draft: DraftTable) -> str:
-    """Stands for all that a person agrees to."""
-    choices = draft.choices
-    return short_id(f"{draft.version} {choices.epsilon!r} {choices.delta!r} {choices.method}")
+def _to_confirm(workspace: Workspace, draft: DraftTable) -> str:
+    """Stands for all that a person agrees to, and for what the ledger held when they were asked.
+
+    So one confirmation is charged once, also where its run was taken off the list meanwhile: its charge changed the
+    ledger.
+    """
+    choices, ledger = draft.choices, workspace.ledger()
+    head = "" if ledger is None else ledger.head()
+    return short_id(f"{draft.version} {choices.epsilon!r} {choices.delta!r} {choices.method} {head}")
 
 
 def _release_name(text: str) -> str:

@@ -11,6 +11,7 @@ people. What was charged is told by the ledger.
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from understudy.studio.workspace import Workspace, read_json, short_id, write_js
 
 SHARES = {"check": 0.02, "charge": 0.02, "prepare": 0.06, "measure": 0.7, "draw": 0.12, "write": 0.08}
 """What part of a whole run a stage is taken for."""
+OTHER_SHARES = {"check": 0.03, "prepare": 0.12, "measure": 0.85}
+"""The same of a comparison, and of a trial of methods."""
 STAGE_WORDS = {
     "check": "Checking everything public",
     "charge": "Writing the charge into the ledger",
@@ -34,6 +37,11 @@ STAGE_WORDS = {
     "draw": "Drawing synthetic rows",
     "write": "Writing the release",
 }
+OTHER_WORDS = {
+    "comparison": {"prepare": "Reading both tables", "measure": "Computing scores"},
+    "trial": {"measure": "Trying the methods on rows that are not private"},
+}
+_LOCK_SECONDS = 5.0
 _STARTED: list[subprocess.Popen[bytes]] = []
 """Processes of this server, so that those that have ended are seen off."""
 
@@ -55,23 +63,31 @@ class StudioRun:
         return str(self.settings.get("name", ""))
 
     @property
+    def kind(self) -> str:
+        """What is made: a release, a comparison with the private table, or a trial of methods."""
+        return str(self.settings.get("kind", ""))
+
+    @property
     def outcome(self) -> str:
-        """In one word: working, released, refused, failed, cancelled, fault or interrupted."""
+        """In one word: working, released, compared, tried, refused, failed, cancelled, fault or interrupted."""
         return "working" if self.working else str(self.end.get("outcome", "interrupted"))
 
     @property
     def stage(self) -> str:
         """What it is doing, in words."""
-        return STAGE_WORDS.get(str(self.state.get("stage")), "Starting")
+        own = OTHER_WORDS.get(self.kind, {})
+        stage = str(self.state.get("stage"))
+        return own.get(stage, STAGE_WORDS.get(stage, "Starting"))
 
     @property
     def share(self) -> float:
         """How much of it is done, from 0 to 1."""
-        stages, stage = list(SHARES), self.state.get("stage")
-        if stage not in SHARES:
+        shares = SHARES if self.kind == "release" else OTHER_SHARES
+        stages, stage = list(shares), self.state.get("stage")
+        if stage not in shares:
             return 0.0
-        before = sum(SHARES[one] for one in stages[: stages.index(stage)])
-        return min(1.0, before + SHARES[stage] * min(max(float(self.state.get("done", 0.0)), 0.0), 1.0))
+        before = sum(shares[one] for one in stages[: stages.index(stage)])
+        return min(1.0, before + shares[stage] * min(max(float(self.state.get("done", 0.0)), 0.0), 1.0))
 
     @property
     def seconds_left(self) -> float | None:
@@ -148,15 +164,13 @@ class Runs:
         """Takes a run that has ended off the list; its release and its charge stay."""
         with self.workspace.lock:
             if not _is_working(run.place):
-                for path in run.place.iterdir():
-                    path.unlink(missing_ok=True)
-                run.place.rmdir()
+                shutil.rmtree(run.place)
 
     def _spawn(self, place: Path) -> None:
         """A process that holds the lock of its folder from before it begins."""
         _STARTED[:] = [one for one in _STARTED if one.poll() is None]
         with (place / "lock").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock.fileno())
             # -P: files of the folder with the tables, where it works, must not stand in for modules.
             command = [sys.executable, "-P", "-m", "understudy.studio.worker", str(place), str(lock.fileno())]
             nothing = subprocess.DEVNULL
@@ -192,6 +206,18 @@ def _run_at(place: Path) -> StudioRun | None:
     return StudioRun(
         place.name, place, settings, read_json(place / "state.json"), read_json(place / "end.json"), working
     )
+
+
+def _lock(lock: int) -> None:
+    """Takes the lock of a folder; whoever just looks at whether somebody works there holds it for a moment."""
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise us.errors.UsageError("run", "is at work already.", "Look at it.") from error
+            time.sleep(0.01)
 
 
 def _is_working(place: Path) -> bool:

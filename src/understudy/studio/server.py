@@ -24,10 +24,10 @@ def application(studio: Any) -> Application:
     from starlette.responses import HTMLResponse
     from starlette.routing import Route
 
-    from understudy.studio import pages, shown
+    from understudy.studio import pages, shown, trials
 
     found = shown.routes_of(studio)
-    own = pages.routes_of(studio)
+    own = [*pages.routes_of(studio), *trials.routes_of(studio)]
     if studio.doors.read_only:
         own = [one for one in own if one[0] in ("/start/{token}", "/login")]
     routes = [Route(place, page, methods=list(methods)) for place, page, methods in (*found, *own)]
@@ -100,6 +100,6 @@ def serve(studio: Any, taken: socket.socket) -> None:
     config = uvicorn.Config(
         application(studio), access_log=False, log_config=None, server_header=False, lifespan="off",
         proxy_headers=False, h11_max_incomplete_event_size=1 << 16, timeout_keep_alive=30, limit_concurrency=200,
-        ws="none", timeout_graceful_shutdown=2,
+        http="h11", ws="none", timeout_graceful_shutdown=2,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[taken])

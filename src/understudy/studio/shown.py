@@ -19,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 
 import understudy as us
 from understudy.report import TextTable, render_blocks, style_text
+from understudy.studio.commands import command_line, python_call
 from understudy.studio.guard import CARD_HEADERS, REPORT_POLICY, RefusedRequest
 from understudy.studio.pages import Handler, Studio, form_of, found_or_refused, go_to
 from understudy.studio.runs import StudioRun
@@ -33,7 +34,11 @@ FORMS = {
     "dta": ("Synthetic rows for Stata", "pyreadstat"),
     "sav": ("Synthetic rows for SPSS", "pyreadstat"),
 }
-_STATIC = {"htmx.js": ("htmx.min.js", "text/javascript"), "studio.css": ("studio.css", "text/css")}
+_STATIC = {
+    "htmx.js": ("htmx.min.js", "text/javascript"),
+    "studio.css": ("studio.css", "text/css"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
+}
 _PREVIEW_ROWS, _MOST_CELLS = 20, 200
 _CHUNK = 1 << 18
 
@@ -73,7 +78,7 @@ def _home(studio: Studio, request: Request) -> Response:
     releases = [{"key": key, "name": path.name, **_stated(path)} for key, path in studio.workspace.releases().items()]
     if studio.doors.read_only:
         return studio.page(request, "home.html", releases=releases, drafts=[], runs=[], empty=not releases)
-    runs = [run for run in studio.runs.all() if run.outcome not in ("released", "compared")]
+    runs = [run for run in studio.runs.all() if run.outcome not in ("released", "compared", "tried")]
     drafts = studio.workspace.drafts()
     empty = not (releases or runs or drafts)
     return studio.page(request, "home.html", releases=releases, drafts=drafts, runs=runs, empty=empty)
@@ -183,6 +188,8 @@ def _release(studio: Studio, request: Request) -> Response:
 
 
 def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, Any]:
+    known = _known(studio, release.folder)
+    place = f"{release.folder.name}/data.parquet"
     rows = release.sample(_PREVIEW_ROWS, seed=release.config.seed)
     asked = request.query_params.getlist("column")[:3]
     names, told, table = [one for one in asked if one in release.schema.names], "", ""
@@ -198,7 +205,11 @@ def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, 
         "told": told,
         "statistics": table,
         "measured": _as_table(release.stats(), "What was measured with noise"),
-        "commands": _commands(release),
+        "command_line": command_line(release, known),
+        "python_call": python_call(release, known),
+        "folder_in_python": repr(place),
+        "folder_in_r": json.dumps(place, ensure_ascii=False),
+        "folder_in_sql": "'" + place.replace("'", "''") + "'",
     }
 
 
@@ -216,16 +227,13 @@ def _cell(value: object) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
-def _commands(release: Any) -> dict[str, Any]:
-    """What would have done the same, and what reads it."""
-    config = release.config
-    return {
-        "method": config.method,
-        "epsilon": f"{config.epsilon!r}",
-        "delta": f"{config.delta!r}",
-        "folder": release.folder.name,
-        "rows": config.rows[0],
-    }
+def _known(studio: Studio, folder: Path) -> dict[str, str]:
+    """Names of the table, the ledger and the dataset, where this studio made the release; not told to mere readers."""
+    made = None if studio.doors.read_only else studio.runs.find(short_id(f"release:{folder.name}"))
+    if made is None:
+        return {}
+    ledger = studio.workspace.without_root(str(made.settings.get("ledger", "ledger.db")))
+    return {"table": str(made.settings["shown"]), "ledger": ledger, "dataset": str(made.settings["dataset"])}
 
 
 def _forms() -> dict[str, str]:

@@ -5,8 +5,10 @@ person is in the table, holds one of at most p·e^ε / (1 − p + p·e^ε) after
 probabilities that ε allows). A δ above 0 allows for a failure of that; what is said of it is what every release says.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import understudy as us
@@ -16,8 +18,14 @@ from understudy.report import Block, Figure, FoldedBlocks, TextTable
 EPSILONS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0)
 DELTAS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 PRIORS = (0.01, 0.5)
-_MOST_STEPS, _MOST_LISTED = 12, 300
+_MOST_STEPS, _MOST_LISTED = 10, 300
+MOST_MATTER = 6
+"""Columns whose pairs are listed."""
+_CHOSEN = re.compile(r"measure (?:up to )?(?:[\d,]+|chosen) (?:pairs|tables|groups)")
+"""Steps whose tables a run chooses, whichever they will be."""
 _INVENTED = (0.42, 0.27, 0.16, 0.1, 0.04, 0.01)
+_INVENTED_NOISE = (0.4, -1.2, 0.9, -0.5, 2.1, -0.9)
+"""One draw of noise, as it might be: in typical errors, which are the mean of their sizes."""
 _LETTERS = "ABCDEF"
 _INVENTED_ROWS = 10_000
 
@@ -94,10 +102,12 @@ def plan_blocks(plan: Any, rows: int | None) -> list[Block]:
     """Where the budget goes, how large errors will be, and an invented column under that noise."""
     weights = [_weight(step.cost, mixed=bool(plan.cost.rho)) for step in plan.steps]
     costs = [(step, weight / (sum(weights) or 1.0)) for step, weight in zip(plan.steps, weights, strict=True)]
-    shown = costs[:_MOST_STEPS]
-    rest = len(costs) - len(shown)
-    labels = [step.name for step, _ in shown] + ([f"{rest:,} more steps"] if rest else [])
-    shares = [share for _, share in shown] + ([sum(share for _, share in costs[_MOST_STEPS:])] if rest else [])
+    large = sorted(costs, key=lambda one: one[1], reverse=True)[:_MOST_STEPS]
+    shown = [one for one in costs if one in large]
+    labels, shares = [step.name for step, _ in shown], [share for _, share in shown]
+    if len(shown) < len(costs):
+        labels.append(f"{len(costs) - len(shown):,} smaller steps")
+        shares.append(max(0.0, 1.0 - sum(shares)))
     rows_text = [
         (step.name, f"{100 * share:.1f} %", f"{step.cells:,}", _rows(step.expected_error))
         for step, share in costs[:_MOST_LISTED]
@@ -110,6 +120,47 @@ def plan_blocks(plan: Any, rows: int | None) -> list[Block]:
     found: list[Block] = [Figure(where), FoldedBlocks("How far off each column and table will be", (table,))]
     preview = _preview(plan, rows)
     return found if preview is None else [preview, *found]
+
+
+def wanted_block(plan: Any, sizes: Mapping[str, int], wanted: Sequence[str], rows: int | None) -> Block | None:
+    """How far off counts of the columns that matter will be, and of their pairs; `sizes` are numbers of cells."""
+    sets = [(name,) for name in wanted] + list(itertools.combinations(wanted, 2))
+    lines = []
+    for names in sets:
+        cells = math.prod(sizes[name] for name in names) if all(name in sizes for name in names) else None
+        error, remark = _error_of(plan, names, cells)
+        share = () if rows is None else (_share(error, cells, rows),)
+        lines.append((" × ".join(names), "—" if cells is None else f"{cells:,}", _rows(error), *share, remark))
+    header = ("counts of", "cells", "± rows", *(() if rows is None else ("of an average cell",)), "why")
+    caption = "How far off what matters to you will typically be, in one cell"
+    return TextTable(header, tuple(lines), caption=caption, numeric=frozenset(header[1:-1])) if lines else None
+
+
+def _share(error: float | None, cells: int | None, rows: int) -> str:
+    return "—" if error is None or cells is None else f"{100 * error * cells / rows:,.1f} %"
+
+
+def _error_of(plan: Any, names: Sequence[str], cells: int | None) -> tuple[float | None, str]:
+    """The expected error of a cell and where it comes from; None where the plan does not tell.
+
+    A count that is added up from n cells of the full table has the error of one of them times √n: their noise is
+    independent.
+    """
+    steps = {step.name: step for step in plan.steps}
+    own = steps.get(f"measure {', '.join(names)}")
+    if own is not None and own.expected_error is not None:
+        return own.expected_error, "measured"
+    whole = steps.get("measure table")
+    if whole is not None and whole.expected_error is not None and cells:
+        return whole.expected_error * math.sqrt(max(1.0, whole.cells / cells)), "at most: added up from the full table"
+    if len(names) == 1:
+        return None, "follows from what is measured together with it"
+    if plan.method == "independent":
+        return None, "not kept: this method draws columns one by one"
+    chosen = [step for step in plan.steps if _CHOSEN.fullmatch(step.name) and step.expected_error is not None]
+    if chosen:
+        return chosen[-1].expected_error, "if the run chooses this pair; else it follows from others"
+    return None, "follows from the model; no error can be told beforehand"
 
 
 def _weight(cost: Any, *, mixed: bool) -> float:
@@ -136,11 +187,15 @@ def _preview(plan: Any, rows: int | None) -> Figure | None:
         return None
     number = rows or _INVENTED_ROWS
     counts = tuple(share * number for share in _INVENTED)
-    caption = f"An invented column of {number:,} rows, and how far off measured counts would typically be"
-    amounts = Amounts("made", "invented counts", counts, (error,) * len(counts))
+    noisy = tuple(max(0.0, count + error * off) for count, off in zip(counts, _INVENTED_NOISE, strict=True))
+    caption = f"An invented column of {number:,} rows, and how it might look with that noise"
+    amounts = (
+        Amounts("real", "invented counts", counts),
+        Amounts("made", "with noise", noisy, (error,) * len(counts)),
+    )
     labels = tuple(f"group {letter}" for letter in _LETTERS)
     remark = f"Made-up numbers, not yours. The thin lines are ± {_rows(error)} rows, the typical error of one cell."
-    return Figure(SharesChart(caption, labels, (amounts,), unit="count"), remark=remark)
+    return Figure(SharesChart(caption, labels, amounts, unit="count"), remark=remark)
 
 
 def seconds_text(seconds: float | None) -> str:

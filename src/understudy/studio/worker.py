@@ -16,11 +16,14 @@ from types import FrameType
 from typing import Any
 
 import understudy as us
+from understudy.studio.invented import plainly_written, write_invented
 from understudy.studio.workspace import read_json, write_json
 
 QUICK = ("marginals", "correlations", "rules")
 """Scores that take a moment on a table of usual size."""
-_LEAST_SECONDS = 0.2
+TRIAL = "study"
+"""The folder of a trial's study, in the folder of its run."""
+_LEAST_SECONDS, _MOST_TRIAL_SECONDS = 0.2, 900.0
 
 
 class FolderProgress:
@@ -57,7 +60,7 @@ def work(place: Path, number: int) -> None:
 def _ended(place: Path, settings: Mapping[str, Any], number: int) -> dict[str, object]:
     try:
         progress = FolderProgress(place, number)
-        (_synthesize if settings["kind"] == "release" else _evaluate)(place, settings, progress)
+        return _MAKERS[settings["kind"]](place, settings, progress)
     except KeyboardInterrupt as error:
         return {"outcome": "cancelled", "message": _notes(error) or "It was cancelled. Nothing was charged."}
     except (us.errors.BudgetError, us.errors.LedgerError) as error:
@@ -67,7 +70,6 @@ def _ended(place: Path, settings: Mapping[str, Any], number: int) -> dict[str, o
     except BaseException as error:  # noqa: BLE001 - its words may hold anything, so nobody gets to see them
         message = f"A fault of ours ({type(error).__name__}). {_notes(error)}".strip()
         return {"outcome": "fault", "message": message}
-    return {"outcome": "released" if settings["kind"] == "release" else "compared", "message": ""}
 
 
 def _notes(error: BaseException) -> str:
@@ -75,18 +77,38 @@ def _notes(error: BaseException) -> str:
     return " ".join(getattr(error, "__notes__", ()))
 
 
-def _synthesize(place: Path, settings: Mapping[str, Any], progress: FolderProgress) -> None:
+def _synthesize(place: Path, settings: Mapping[str, Any], progress: FolderProgress) -> dict[str, object]:
     us.synthesize(
         settings["table"], us.Schema.from_yaml(place / "schema.yaml"), method=settings["method"],
         epsilon=settings["epsilon"], delta=settings["delta"], ledger=settings["ledger"], dataset=settings["dataset"],
         out=settings["out"], progress=progress, resume=bool(settings.get("resume")),
     )  # fmt: skip
+    return {"outcome": "released", "message": ""}
 
 
-def _evaluate(_: Path, settings: Mapping[str, Any], progress: FolderProgress) -> None:
+def _evaluate(_: Path, settings: Mapping[str, Any], progress: FolderProgress) -> dict[str, object]:
     metrics = QUICK if settings.get("quick") else None
     found = us.evaluate(settings["table"], settings["release"], metrics=metrics, progress=progress)
     found.save(settings["out"])
+    return {"outcome": "compared", "message": ""}
+
+
+def _try_methods(place: Path, settings: Mapping[str, Any], progress: FolderProgress) -> dict[str, object]:
+    """Methods side by side on a table that a person has called public, or on invented rows; nothing is charged."""
+    schema, table = us.Schema.from_yaml(place / "schema.yaml"), settings["table"]
+    if not table:
+        schema, table = plainly_written(schema), str(place / "invented.csv")
+        write_invented(schema, settings["rows"], Path(table))
+    study = us.compare(
+        table, schema, methods=settings["methods"], epsilons=[settings["epsilon"]], delta=settings["delta"],
+        repeats=settings["repeats"], seconds=_MOST_TRIAL_SECONDS, public_proxy=True, out=place / TRIAL,
+        progress=progress,
+    )  # fmt: skip
+    answers = [{"answer": one.answer, "grounds": one.grounds, "method": one.candidate} for one in study.recommendations]
+    return {"outcome": "tried", "message": "", "answers": answers, "failures": list(study.failures)}
+
+
+_MAKERS = {"release": _synthesize, "comparison": _evaluate, "trial": _try_methods}
 
 
 def _stop(_: int, __: FrameType | None) -> None:

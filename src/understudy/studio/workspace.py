@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,15 @@ DEMO_TABLE = f"{DEMO_FILE}::voters"
 RELEASE_FILE, CARD_FILE = "statement.json", "card.html"
 _TABLES = (
     ".csv", ".tsv", ".txt", ".jsonl", ".parquet", ".arrow", ".feather", ".xlsx", ".dta", ".sav", ".sas7bdat", ".duckdb",
+    ".sqlite", ".sqlite3", ".db",
 )  # fmt: skip
 _PACKED = (".gz", ".zst", ".zip")
-_INNER = (".duckdb", ".xlsx")
+_INNER = (".duckdb", ".xlsx", ".sqlite", ".sqlite3", ".db")
 _BOOKS = (".csv", ".tsv", ".json", ".yaml", ".yml", ".sql", ".do", ".dct", ".sps")
 _MOST_FILES, _MOST_DEPTH, _MOST_UNDO = 500, 3, 200
 _MOST_JSON_BYTES = 1 << 26
 _SPECIAL = set("*?[]{}\\")
-DATABASE = "postgresql://"
+DATABASES = ("postgresql://", "postgres://")
 
 
 def short_id(text: str) -> str:
@@ -68,6 +69,12 @@ class Choices:
     delta: float = 1e-9
     method: str = "auto"
     rows_hint: int | None = None
+    matter: tuple[str, ...] = ()
+    """Columns whose errors are looked at first."""
+
+    def with_method(self, method: str) -> "Choices":
+        """The same with another method."""
+        return replace(self, method=method)
 
 
 @dataclass(eq=False)
@@ -99,14 +106,15 @@ class DraftTable:
     def name(self) -> str:
         """The table's name for people and for the ledger: its file without folder and suffixes, or its last part."""
         last = (
-            self.table.rpartition("::")[2] if self.table.startswith(DATABASE) else Path(self.table.split("::")[0]).name
+            self.table.rpartition("::")[2] if self.table.startswith(DATABASES) else Path(self.table.split("::")[0]).name
         )
-        return (last if self.table.startswith(DATABASE) else last.partition(".")[0]) or "table"
+        return (last if self.table.startswith(DATABASES) else last.partition(".")[0]) or "table"
 
     @property
     def choices(self) -> Choices:
         """What was chosen for a run, so far."""
-        return Choices(**read_json(self.place / "choices.json"))
+        kept = read_json(self.place / "choices.json")
+        return Choices(**{**kept, "matter": tuple(kept.get("matter", ()))})
 
     def choose(self, choices: Choices) -> None:
         """Keeps what was chosen."""
@@ -176,8 +184,9 @@ class Workspace:
         return place
 
     def tables(self) -> list[str]:
-        """The files that may hold a table, as paths inside the folder."""
-        return [name for name in self._files() if _is_table(name)]
+        """The files that may hold a table, as paths inside the folder; a ledger holds none."""
+        ledger = self.ledger_path.resolve()
+        return [name for name in self._files() if _is_table(name) and (self.root / name).resolve() != ledger]
 
     def codebooks(self) -> list[str]:
         """The files that may describe columns."""
@@ -196,7 +205,7 @@ class Workspace:
 
     def location(self, name: str, inner: str = "") -> str:
         """Where a table lies, as the library names it: a file of the folder, or a sheet or table inside of it."""
-        if name.startswith(DATABASE):
+        if name.startswith(DATABASES):
             if not name.isprintable() or any(letter.isspace() for letter in name):
                 raise us.errors.UsageError("table", "is not a place in a database.", "postgresql://HOST/DB::TABLE")
             return name
@@ -214,11 +223,21 @@ class Workspace:
         Raises:
             UsageError: if it lies outside the folder, by a link that was put there since, or a draft of a stranger.
         """
-        if location.startswith(DATABASE):
+        if location.startswith(DATABASES):
             return location
         if not (self.root / location.partition("::")[0]).resolve().is_relative_to(self.root):
             raise us.errors.UsageError("file", "is not in the studio's folder.", "Choose one from the list.")
         return str(self.root / location)
+
+    def same_file(self, one: str, other: str) -> bool:
+        """Whether two locations are about the same file, under whatever names."""
+        if one.startswith(DATABASES) or other.startswith(DATABASES):
+            return one == other
+        here, there = (self.root / name.partition("::")[0] for name in (one, other))
+        try:
+            return here.samefile(there)
+        except OSError:  # one of them is gone
+            return here == there
 
     def _files(self) -> list[str]:
         found: list[str] = []
