@@ -1,0 +1,282 @@
+"""Runs tests against mutants: one process that has collected all tests, and a fork of it for every mutant.
+
+First all tests run once on modules that note which of their blocks are entered (`Reached`). A mutant then meets the
+tests that enter its block, those first that killed its neighbours, then the quick ones, until one of them fails. A
+mutant that no test fails on survives; so does one whose tests take longer than the time that is granted, unless a test
+hangs that did not hang before.
+"""
+
+import ast
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.mutation.mutants import Mutant
+from tests.mutation.patching import NotInPlaceError, affected_kernels, is_kernel, put_in_place, replace_module
+from tests.mutation.targets import source_of
+
+HANGS = 20.0
+"""Seconds beyond ten times its usual time after which a test counts as hanging, and its mutant as killed."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant: killed (by which test), survived, or why it could not be tried."""
+
+    name: str
+    verdict: str
+    by: str
+    seconds: float
+    mutant: str
+
+
+@dataclass(frozen=True)
+class Reached:
+    """For each test how long it took, and the first lines of the blocks of each module that it entered."""
+
+    seconds: dict[str, float]
+    blocks: dict[str, dict[str, list[int]]]
+    """Module → test → lines."""
+    failing: list[str] = field(default_factory=list)
+    """What does not pass on the modules as they are, and so says nothing about a mutant."""
+
+
+class Server:
+    """A pytest plugin: collects as usual, then tries mutants instead of running tests."""
+
+    def __init__(
+        self, modules: Sequence[str], mutants: Sequence[Mutant], kept: Path, report: Callable[[Verdict], None],
+        *, cpu_seconds: float, most_seconds: float,
+    ) -> None:  # fmt: skip
+        self._modules, self._mutants, self._kept, self._report = modules, mutants, kept, report
+        self._left, self._most = cpu_seconds, most_seconds
+        self._kills: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Tries every mutant while there is time."""
+        items = {item.nodeid: item for item in session.items}
+        _warm()
+        reached = self._reached(items)
+        items = {name: item for name, item in items.items() if name in reached.seconds}
+        for mutant in self._mutants:
+            before = _children_seconds()
+            if self._left <= 0:
+                break
+            order = self._order(mutant, reached, items)
+            verdict, by = self._tried(mutant, [items[name] for name in order], reached)
+            used = _children_seconds() - before
+            self._left -= used
+            if verdict == "killed":
+                self._kills[mutant.function][by] += 1
+            self._report(Verdict(mutant.name, verdict, by, round(used, 2), str(mutant)))
+        return True
+
+    def _order(self, mutant: Mutant, reached: Reached, items: Iterable[str]) -> list[str]:
+        entered = reached.blocks[mutant.module]
+        block = _block_of(mutant)
+        names = [name for name in items if (name in entered if block is None else block in entered.get(name, ()))]
+        kills = self._kills[mutant.function]
+        return sorted(names, key=lambda name: (-kills[name], reached.seconds[name]))
+
+    def _tried(self, mutant: Mutant, items: Sequence[pytest.Item], reached: Reached) -> tuple[str, str]:
+        if not items:
+            return "survived", "no test comes here"
+        read, write = os.pipe()
+        process = os.fork()
+        if not process:
+            os.close(read)
+            _in_child(lambda: _first_failure(mutant, items, write, self._most))
+        os.close(write)
+        return _watched(process, read, {item.nodeid: reached.seconds[item.nodeid] for item in items})
+
+    def _reached(self, items: dict[str, pytest.Item]) -> Reached:
+        """From the file, as far as it goes; what it does not know is run once."""
+        known = _read(self._kept, self._modules)
+        new = {name: item for name, item in items.items() if name not in known.seconds and name not in known.failing}
+        if new:
+            process = os.fork()
+            if not process:
+                _in_child(lambda: _run_all(self._modules, new, known, self._kept))
+            os.waitpid(process, 0)
+        return _read(self._kept, self._modules)
+
+
+def _read(path: Path, modules: Sequence[str]) -> Reached:
+    if not path.exists():
+        return Reached({}, {module: {} for module in modules}, [])
+    return Reached(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def _warm() -> None:
+    """Loads what every fork would load anew."""
+    from understudy.codec.table import TableCodec
+    from understudy.testing import cases
+
+    TableCodec.of(cases.small())
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _in_child(work: Callable[[], int]) -> None:
+    """Does the work and ends this process, whatever happens."""
+    status = 70
+    try:
+        os.setpgid(0, 0)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nothing, stream)
+        status = work()
+    finally:
+        os._exit(status)
+
+
+def _passes(item: pytest.Item) -> bool:
+    reports = runtestprotocol(item, nextitem=None, log=False)
+    return all(report.outcome != "failed" for report in reports)
+
+
+def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, most_seconds: float) -> int:
+    """Tells the parent which test runs, and ends with 1 where one fails."""
+    try:
+        put_in_place(mutant)
+    except NotInPlaceError:
+        return 3
+    except BaseException:  # noqa: BLE001 - a module that cannot even be loaded is noticed by every test
+        return 1
+    for item in items:
+        if time.process_time() > most_seconds:
+            break
+        os.write(write, f"{item.nodeid}\n".encode())
+        if not _passes(item):
+            return 1
+    return 0
+
+
+def _watched(process: int, read: int, usual: dict[str, float]) -> tuple[str, str]:
+    """How the child ended, and at which test; a test that hangs is ended."""
+    os.set_blocking(read, False)
+    at, began, text = "", time.monotonic(), ""
+    while True:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        try:
+            text += os.read(read, 1 << 16).decode(errors="replace")
+        except BlockingIOError:
+            pass
+        last = text.rstrip("\n").rpartition("\n")[2]
+        if last != at:
+            at, began = last, time.monotonic()
+        if ended:
+            break
+        if time.monotonic() - began > 30 * usual.get(at, 1.0) + HANGS * 3:
+            os.killpg(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            os.close(read)
+            return "killed", f"{at} (hangs)"
+        time.sleep(0.02)
+    os.close(read)
+    verdicts = {0: "survived", 3: "not in place"}
+    code = os.waitstatus_to_exitcode(status)
+    return verdicts.get(code, "killed"), "" if code in verdicts else at or "loading"
+
+
+def _run_all(modules: Sequence[str], items: dict[str, pytest.Item], known: Reached, out: Path) -> int:
+    """Runs these tests with modules that note which blocks are entered, and adds what they entered to what is known."""
+    entered: dict[str, set[int]] = {module: set() for module in modules}
+    for module in modules:
+        replace_module(module, _noting(module), _hit=entered[module].add)
+    for name, item in items.items():
+        _forget(modules)
+        for lines in entered.values():
+            lines.clear()
+        began = time.process_time()
+        if not _passes(item):
+            known.failing.append(name)
+            continue
+        known.seconds[name] = round(time.process_time() - began, 3)
+        for module, lines in entered.items():
+            if lines:
+                known.blocks[module][name] = sorted(lines)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = out.with_suffix(".draft")
+    draft.write_text(json.dumps(asdict(known)), encoding="utf-8")
+    draft.rename(out)
+    return 0
+
+
+def _forget(modules: Sequence[str]) -> None:
+    """Empties caches, so that what a test needs is computed in it."""
+    for module in modules:
+        loaded = sys.modules[f"understudy.{module}"]
+        places = [loaded.__dict__, *(vars(found) for found in vars(loaded).values() if isinstance(found, type))]
+        for place in places:
+            for found in list(place.values()):
+                if hasattr(found, "cache_clear"):
+                    found.cache_clear()
+
+
+def _noting(module: str) -> ast.Module:
+    """The module, every block of whose functions begins with a note; kernels are left as they are."""
+    tree = ast.parse(source_of(module))
+    kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef) and is_kernel(node)]
+    inside = {id(part) for node in kernels for part in ast.walk(node)}
+    for node in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and id(node) not in inside]:
+        for block in _blocks(node):
+            note = ast.parse(f"_hit({block[0].lineno})").body[0]
+            place = 1 if block is node.body and ast.get_docstring(node) and len(block) > 1 else 0
+            block.insert(place, ast.copy_location(note, block[0]))
+    return ast.fix_missing_locations(tree)
+
+
+def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
+    """Lists of statements that run or do not run together."""
+    found: list[list[ast.stmt]] = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.ClassDef | ast.FunctionDef) and part is not node:
+            continue
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(part, field, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                found.append(block)
+    return found
+
+
+def _block_of(mutant: Mutant) -> int | None:
+    """The first line of the block that the mutant stands in; None where entering it is not noted."""
+    source = source_of(mutant.module)
+    tree = ast.parse(source)
+    if affected_kernels(source, mutant.function) or not _in_function(tree, mutant):
+        return None
+    node: ast.AST = tree
+    line = None
+    for field, place in mutant.path:
+        value = getattr(node, field)
+        if isinstance(node, ast.FunctionDef) and field != "body":
+            return None  # a default: it is in force wherever the function is called, or earlier
+        if isinstance(value, list) and field in ("body", "orelse", "finalbody") and isinstance(value[0], ast.stmt):
+            line = value[0].lineno if not isinstance(node, ast.Module | ast.ClassDef) else None
+        node = value if place is None else value[place]
+    return line
+
+
+def _in_function(tree: ast.Module, mutant: Mutant) -> bool:
+    node: ast.AST = tree
+    for field, place in mutant.path:
+        if isinstance(node, ast.FunctionDef):
+            return True
+        value = getattr(node, field)
+        node = value if place is None else value[place]
+    return False
