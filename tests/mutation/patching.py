@@ -9,6 +9,7 @@ kernel and every kernel that it is compiled into are compiled anew, and are neve
 """
 
 import ast
+import dataclasses
 import functools
 import sys
 import types
@@ -87,22 +88,37 @@ def is_kernel(node: ast.FunctionDef) -> bool:
 
 
 def _move_functions(old: Mapping[str, object], new: Mapping[str, object]) -> int:
-    moved = 0
-    for name, found in list(old.items()):
-        if name.startswith("__") and not callable(found):
-            continue
-        before, after = _plain(found), _plain(new.get(name))
-        if before is None or after is None or before.__module__ != after.__module__:
-            continue
-        if not _differ(before, after):
-            continue
-        try:
-            before.__code__ = after.__code__
-        except ValueError as error:
-            raise NotInPlaceError(name) from error
-        before.__defaults__, before.__kwdefaults__ = after.__defaults__, after.__kwdefaults__
-        moved += 1
-    return moved
+    return sum(
+        _moved(_plain(found), _plain(new.get(name)))
+        for name, found in list(old.items())
+        if not name.startswith("__") or callable(found)
+    )
+
+
+def _moved(before: types.FunctionType | None, after: types.FunctionType | None) -> int:
+    """Gives a function the code and the defaults of its new form; 1 if that changes anything."""
+    if before is None or after is None or before.__module__ != after.__module__ or not _differ(before, after):
+        return 0
+    try:
+        before.__code__ = after.__code__
+    except ValueError as error:
+        raise NotInPlaceError(before.__qualname__) from error
+    before.__defaults__, before.__kwdefaults__ = after.__defaults__, after.__kwdefaults__
+    return 1
+
+
+def _move_inside(before: object, after: object) -> int:
+    """The same for functions in tables of functions, which stay the tables that they are."""
+    if isinstance(before, types.FunctionType):
+        return _moved(before, _plain(after))
+    if isinstance(before, dict) and isinstance(after, dict):
+        return sum(_move_inside(value, after.get(key)) for key, value in before.items())
+    if isinstance(before, tuple | list) and isinstance(after, tuple | list):
+        return sum(_move_inside(one, other) for one, other in zip(before, after, strict=False))
+    if dataclasses.is_dataclass(before) and dataclasses.is_dataclass(after):
+        names = [field.name for field in dataclasses.fields(before)]
+        return sum(_move_inside(getattr(before, name), getattr(after, name, None)) for name in names)
+    return 0
 
 
 def _differ(before: types.FunctionType, after: types.FunctionType) -> bool:
@@ -154,6 +170,9 @@ def _move_values(loaded: types.ModuleType, fresh: types.ModuleType, kernels: fro
         if name.startswith("__") or name not in fresh.__dict__:
             continue
         after = fresh.__dict__[name]
+        if " at 0x" in repr(before) and name not in kernels:
+            moved += _move_inside(before, after) if _plain(before) is None and not isinstance(before, type) else 0
+            continue
         changed = isinstance(before, _SIMPLE) and _plain(before) is None and repr(before) != repr(after)
         if changed or name in kernels:
             for place in list(sys.modules.values()):

@@ -49,6 +49,10 @@ class Group:
         return tuple(path.relative_to(ROOT).as_posix() for path in found)
 
 
+_STATEMENT_TESTS = (
+    *("statement", "wording", "account", "card_facts", "label", "earlier_formats", "selection_check", "training"),
+    *("unread", "provenance", "check"),
+)
 GROUPS = {
     group.name: group
     for group in (
@@ -58,7 +62,7 @@ GROUPS = {
         Group(
             "statement",
             0.90,
-            ("release/test_statement.py", "release/test_wording.py", "release/test_account.py", "release/test_verify.py"),
+            tuple(f"release/test_{name}.py" for name in _STATEMENT_TESTS),
             shared=True,
         ),
         Group("methods", 0.90, ("methods", "reference")),

@@ -144,8 +144,9 @@ def _in_child(work: Callable[[], int]) -> None:
         os._exit(status)
 
 
-def _passes(item: pytest.Item) -> bool:
-    reports = runtestprotocol(item, nextitem=None, log=False)
+def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    """Whether the test passes; what it shares with the following one (a release, say) is kept for that."""
+    reports = runtestprotocol(item, nextitem=following, log=False)
     return all(report.outcome != "failed" for report in reports)
 
 
@@ -157,11 +158,11 @@ def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, mos
         return 3
     except BaseException:  # noqa: BLE001 - a module that cannot even be loaded is noticed by every test
         return 1
-    for item in items:
+    for item, following in zip(items, [*items[1:], None], strict=True):
         if time.process_time() > most_seconds:
             break
         os.write(write, f"{item.nodeid}\n".encode())
-        if not _passes(item):
+        if not _passes(item, following):
             return 1
     return 0
 
@@ -198,12 +199,13 @@ def _run_all(modules: Sequence[str], items: dict[str, pytest.Item], known: Reach
     entered: dict[str, set[int]] = {module: set() for module in modules}
     for module in modules:
         replace_module(module, _noting(module), _hit=entered[module].add)
-    for name, item in items.items():
+    following = [*list(items.values())[1:], None]
+    for (name, item), after in zip(items.items(), following, strict=True):
         _forget(modules)
         for lines in entered.values():
             lines.clear()
         began = time.process_time()
-        if not _passes(item):
+        if not _passes(item, after):
             known.failing.append(name)
             continue
         known.seconds[name] = round(time.process_time() - began, 3)
