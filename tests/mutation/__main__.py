@@ -1,9 +1,10 @@
 """Mutation testing: `python -m tests.mutation GROUP …` makes small mistakes and lists those that no test notices."""
 
 import argparse
+import hashlib
 import json
 import math
-import random
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -44,6 +45,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=SEED, help="of the sample")
     parser.add_argument("--minutes", type=float, default=math.inf, help="processor time for each group")
     parser.add_argument("--most-seconds", type=float, default=60.0, help="processor time for one mutant")
+    parser.add_argument(
+        "--tests", action="append", help="these tests instead of the group's: fewer can only kill fewer"
+    )
     parser.add_argument("--again", action="store_true", help="try survivors again (after tests were added)")
     parser.add_argument("--report", action="store_true", help="try nothing, say what is known")
     parser.add_argument("--out", type=Path, default=ROOT / ".mutation", help="where results are kept")
@@ -51,7 +55,10 @@ def _options() -> argparse.Namespace:
 
 
 def _sample(group: Group, options: argparse.Namespace) -> list[Mutant]:
-    """The mutants asked for, in the order in which they are tried; a longer sample begins with the shorter one."""
+    """The mutants asked for, in the order in which they are tried; a longer sample begins with the shorter one.
+
+    The order follows from their names, so that a sample stays what it is while code around its mutants changes.
+    """
     every = group.mutants()
     wanted = [
         mutant
@@ -60,7 +67,7 @@ def _sample(group: Group, options: argparse.Namespace) -> list[Mutant]:
         and (options.line is None or mutant.line == options.line)
         and (not options.name or mutant.name in options.name)
     ]
-    random.Random(options.seed).shuffle(wanted)  # noqa: S311
+    wanted.sort(key=lambda mutant: hashlib.sha256(f"{options.seed} {mutant.name}".encode()).digest())
     return wanted[: options.sample] if options.sample else wanted
 
 
@@ -96,28 +103,33 @@ def _try(group: Group, mutants: list[Mutant], options: argparse.Namespace) -> No
         most_seconds=options.most_seconds,
     )
     words = ["-o", "addopts=", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist"]
-    pytest.main([*words, *group.test_files()], plugins=[server])
+    pytest.main([*words, *(options.tests or group.test_files())], plugins=[server])
 
 
 def _reported(group: Group, sample: list[Mutant], results: dict[str, Verdict]) -> bool:
     """Prints what is known; whether the bar is met and every survivor explained."""
     tried = [results[mutant.name] for mutant in sample if mutant.name in results]
     counts = Counter(found.verdict for found in tried)
-    explained = EXPLAINED.read_text(encoding="utf-8") if EXPLAINED.exists() else ""
-    judged = counts["killed"] + counts["survived"]
+    why = explanations()
     survivors = [found for found in tried if found.verdict == "survived"]
+    same = sum(why.get(found.name) == "same" for found in survivors)
+    judged = counts["killed"] + len(survivors) - same
     low, high = interval(counts["killed"], judged)
     print(
         f"{group.name}: {counts['killed']} of {judged} killed ({100 * counts['killed'] / max(1, judged):.1f} %; "
         f"95 % interval {100 * low:.1f}–{100 * high:.1f} % for all {len(group.mutants()):,}), "
-        f"{counts['not in place']} could not be tried, {sum(found.seconds for found in tried) / 60:.1f} min; "
-        f"bar {100 * group.bar:g} %"
+        f"{same} that change nothing, {counts['not in place']} could not be tried, "
+        f"{sum(found.seconds for found in tried) / 60:.1f} min; bar {100 * group.bar:g} %"
     )
-    unexplained = [found for found in survivors if f"`{found.name}`" not in explained]
     for found in survivors:
-        note = "" if found in unexplained else " [explained]"
-        print(f"  {found.mutant}{f' ({found.by})' if found.by else ''}{note}")
-    return judged > 0 and counts["killed"] >= group.bar * judged and not unexplained
+        print(f"  {found.mutant}{f' ({found.by})' if found.by else ''} [{why.get(found.name, 'not explained')}]")
+    return judged > 0 and counts["killed"] >= group.bar * judged and all(found.name in why for found in survivors)
+
+
+def explanations() -> dict[str, str]:
+    """Of every explained survivor whether it is the same program ("same") or a difference that is left ("left")."""
+    text = EXPLAINED.read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| `([0-9a-f]{10})` \| (same|left) \|", text, re.MULTILINE))
 
 
 def interval(hits: int, trials: int) -> tuple[float, float]:

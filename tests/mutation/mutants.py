@@ -1,9 +1,9 @@
 """Small mistakes in a module: every place where one can be made, and the module with that one made.
 
-A mutant is one change of one node of the syntax tree: an operator, a comparison, a constant, a condition, a call that is
-left out, two arguments that change places, a statement that is left out. Left alone is what no test of behaviour can or
-should tell: texts (messages have tests of their own), annotations, docstrings, decorators, bodies of protocols, and the
-arguments of errors.
+A mutant is one change of one node of the syntax tree: an operator, a comparison, a constant, a condition, a call that
+is left out, two arguments that change places, a statement that is left out. Left alone is what no test of behaviour can
+or should tell: texts (messages have tests of their own), annotations, docstrings, decorators, bodies of protocols, the
+arguments of errors, calls that only change a type, and the order of arguments where it does not matter.
 
 A mutant's name is a digest of where it stands (function, the n-th of its kind) and of what it changes, not of its line,
 so that it keeps its name while other parts of the module are edited.
@@ -77,9 +77,7 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
             key = (function, kind, before_text, after_text)
             digest = hashlib.sha256(repr((module, key, seen[key])).encode()).hexdigest()[:10]
             seen[key] += 1
-            found.append(
-                Mutant(digest, module, function or "module", node.lineno, kind, before_text, after_text, path)
-            )
+            found.append(Mutant(digest, module, function or "module", node.lineno, kind, before_text, after_text, path))
     return found
 
 
@@ -140,7 +138,9 @@ def _is_left_alone(node: ast.AST) -> bool:
         return any("Protocol" in ast.unparse(base) for base in node.bases)
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True  # a docstring, or `...`
-    if isinstance(node, ast.Assign) and any(isinstance(name, ast.Name) and name.id == "__all__" for name in node.targets):
+    if isinstance(node, ast.Assign) and any(
+        isinstance(name, ast.Name) and name.id == "__all__" for name in node.targets
+    ):
         return True
     if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _PLUMBING:
         return True
@@ -197,10 +197,14 @@ def _changed_calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
         return
     plain = [place for place, part in enumerate(node.args) if not isinstance(part, ast.Starred)]
     called = ast.unparse(node.func).rpartition(".")[2]
-    if plain[:1] == [0] and (not called[0].isupper() or called in ("Fraction", "Decimal")):
+    if plain[:1] == [0] and not called[0].isupper() and called not in _CONVERSIONS:
         yield "dropped call", deepcopy(node.args[0])
-    if plain[:2] == [0, 1]:
+    if plain[:2] == [0, 1] and called not in _SYMMETRIC:
         yield "swapped arguments", _with(node, args=[node.args[1], node.args[0], *node.args[2:]])
+
+
+_CONVERSIONS = {"int", "float", "bool", "str", "bytes", "tuple", "list", "set", "frozenset", "dict", "cast", "iter"}
+_SYMMETRIC = {"min", "max", "minimum", "maximum", "gcd", "logaddexp", "suppress", "isdisjoint"}
 
 
 def _changed_statements(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:

@@ -58,8 +58,8 @@ def replace_module(module: str, tree: ast.Module, kernels: frozenset[str] = froz
     return moved + _move_values(loaded, fresh, kernels)
 
 
-def _compiling(usual, kernels: frozenset[str]):  # noqa: ANN001, ANN202
-    def decorate(function):  # noqa: ANN001, ANN202
+def _compiling(usual, kernels: frozenset[str]):
+    def decorate(function):
         return numba.njit(nogil=True)(function) if function.__name__ in kernels else usual()(function)
 
     return decorate

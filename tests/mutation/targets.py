@@ -75,7 +75,7 @@ def source_of(module: str) -> str:
     return path_of(module).read_text(encoding="utf-8")
 
 
-def path_of(module: str):  # noqa: ANN201
+def path_of(module: str):
     """Where it lies."""
     return SOURCE.joinpath(*module.split(".")).with_suffix(".py")
 

@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -156,7 +157,7 @@ def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, mos
         put_in_place(mutant)
     except NotInPlaceError:
         return 3
-    except BaseException:  # noqa: BLE001 - a module that cannot even be loaded is noticed by every test
+    except BaseException:
         return 1
     for item, following in zip(items, [*items[1:], None], strict=True):
         if time.process_time() > most_seconds:
@@ -173,10 +174,8 @@ def _watched(process: int, read: int, usual: dict[str, float]) -> tuple[str, str
     at, began, text = "", time.monotonic(), ""
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
-        try:
+        with suppress(BlockingIOError):
             text += os.read(read, 1 << 16).decode(errors="replace")
-        except BlockingIOError:
-            pass
         last = text.rstrip("\n").rpartition("\n")[2]
         if last != at:
             at, began = last, time.monotonic()
@@ -249,8 +248,8 @@ def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
     for part in ast.walk(node):
         if isinstance(part, ast.ClassDef | ast.FunctionDef) and part is not node:
             continue
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(part, field, None)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(part, name, None)
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
                 found.append(block)
     return found
@@ -264,11 +263,11 @@ def _block_of(mutant: Mutant) -> int | None:
         return None
     node: ast.AST = tree
     line = None
-    for field, place in mutant.path:
-        value = getattr(node, field)
-        if isinstance(node, ast.FunctionDef) and field != "body":
+    for name, place in mutant.path:
+        value = getattr(node, name)
+        if isinstance(node, ast.FunctionDef) and name != "body":
             return None  # a default: it is in force wherever the function is called, or earlier
-        if isinstance(value, list) and field in ("body", "orelse", "finalbody") and isinstance(value[0], ast.stmt):
+        if isinstance(value, list) and name in ("body", "orelse", "finalbody") and isinstance(value[0], ast.stmt):
             line = value[0].lineno if not isinstance(node, ast.Module | ast.ClassDef) else None
         node = value if place is None else value[place]
     return line
@@ -276,9 +275,9 @@ def _block_of(mutant: Mutant) -> int | None:
 
 def _in_function(tree: ast.Module, mutant: Mutant) -> bool:
     node: ast.AST = tree
-    for field, place in mutant.path:
+    for name, place in mutant.path:
         if isinstance(node, ast.FunctionDef):
             return True
-        value = getattr(node, field)
+        value = getattr(node, name)
         node = value if place is None else value[place]
     return False

@@ -1,4 +1,4 @@
-"""A reference in another hand: what things cost, written from formulas in plain Python, and the package held against it.
+"""A reference in another hand: what things cost, written from formulas in plain Python, and tests that compare.
 
 The modules without `test_` in their names are slow and short: fractions, integers and decimals, nothing of the package
 and nothing but the standard library (a house test sees to that). They say what the papers and our design say, not what

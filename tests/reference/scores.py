@@ -12,7 +12,9 @@ Table = Sequence[Sequence[int]]
 
 def distance(counts: Sequence[int], aims: Sequence[Fraction], floor: Fraction = Fraction(0)) -> Fraction:
     """Σ max(|count − aim| − floor, 0), what an estimate is off beyond a floor."""
-    return sum((max(abs(count - aim) - floor, Fraction(0)) for count, aim in zip(counts, aims, strict=True)), Fraction())
+    return sum(
+        (max(abs(count - aim) - floor, Fraction(0)) for count, aim in zip(counts, aims, strict=True)), Fraction()
+    )
 
 
 def gap(table: Table) -> Fraction:
@@ -79,9 +81,7 @@ def gain(counts: Sequence[int]) -> Decimal:
     with localcontext() as context:
         context.prec = 60
         total, levels = sum(counts), len(counts)
-        uneven = sum(
-            (count * decimal(Fraction(count * levels, total)).ln() for count in counts if count), Decimal(0)
-        )
+        uneven = sum((count * decimal(Fraction(count * levels, total)).ln() for count in counts if count), Decimal(0))
         return 2 * uneven - 2 * levels
 
 

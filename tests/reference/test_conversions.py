@@ -94,7 +94,9 @@ PLANS = st.lists(st.sampled_from([Fraction(3, 2), Fraction(2), Fraction(9, 2), F
 
 @settings(max_examples=15, deadline=None)
 @given(PLANS, powers(-9, -2))
-def test_the_tight_claim_of_a_fixed_plan_is_never_below_the_exact_one(variances: list[Fraction], delta: Fraction) -> None:
+def test_the_tight_claim_of_a_fixed_plan_is_never_below_the_exact_one(
+    variances: list[Fraction], delta: Fraction
+) -> None:
     found = tight_epsilon(tuple(variances), delta)
     assert found is not None
     exact = conversions.exact_delta(variances, [1] * len(variances), Fraction(found))
@@ -154,7 +156,7 @@ def test_integer_answers_accounted_as_gaussian_keep_to_the_claim(
         assert found.parameter == Fraction(rows**2 * UNIT, 2 * part.rho) + Fraction(SMOOTHING, ROUNDED_GRID**2)
     # On the coarse lattice the same shift costs at least as much: noise of the same variance knows fewer places.
     coarse = [Fraction(found.parameter) - Fraction(SMOOTHING, ROUNDED_GRID**2) for found in noise]
-    assume(1 < min(coarse) and max(coarse) < 60)
+    assume(min(coarse) > 1 and max(coarse) < 60)
     claimed, beside = budget.claim(spent, "gaussian")
     normal = conversions.gaussian_delta(Fraction(repr(claimed)), sum(Fraction(rows**2) / (2 * one) for one in coarse))
     assert normal <= decimal(Fraction(repr(beside)))
@@ -162,11 +164,16 @@ def test_integer_answers_accounted_as_gaussian_keep_to_the_claim(
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.integers(4, 12), st.integers(1, 3), st.lists(st.sampled_from([40, 90, 260]), min_size=1, max_size=2), powers(-1, 0))
+@given(
+    st.integers(4, 12),
+    st.integers(1, 3),
+    st.lists(st.sampled_from([40, 90, 260]), min_size=1, max_size=2),
+    powers(-1, 0),
+)
 def test_smoothed_integer_noise_is_no_worse_than_normal_noise(
     smoothing: int, move: int, coarse: list[int], epsilon: Fraction
 ) -> None:
-    """The theorem itself, on lattices small enough to sum: σ² = Δ²/(2ρ) + 4 or more gives the δ of ρ as normal noise."""
+    """The theorem itself, on lattices small enough to sum: σ² ≥ Δ²/(2ρ) + 4 gives the δ of ρ as normal noise."""
     variances = [Fraction(one * move**2, 40) * 6 + smoothing for one in coarse]
     rho = sum(Fraction(move**2) / (2 * (variance - SMOOTHING)) for variance in variances)
     exact = conversions.exact_delta(variances, [move] * len(variances), epsilon)
@@ -178,9 +185,15 @@ def test_smoothed_integer_noise_is_no_worse_than_normal_noise(
 def test_claims_of_mixed_runs_are_the_smaller_of_two_bounds(pure: int, rho: int, delta: Fraction) -> None:
     budget = Budget(1e5, float(delta))
     claimed, beside = budget.claim(Cost(epsilon=pure, rho=rho + 1))
-    first = conversions.least_epsilon_of_rho(Fraction(rho + 1, UNIT) + Fraction(pure, UNIT) ** 2 / 2, Fraction(repr(beside)))
-    second = decimal(Fraction(pure, UNIT)) + conversions.least_epsilon_of_rho(Fraction(rho + 1, UNIT), Fraction(repr(beside)))
-    assert min(first, second) <= decimal(Fraction(repr(claimed))) <= min(first, second) * (1 + SMALL) + Decimal(10) ** -11
+    first = conversions.least_epsilon_of_rho(
+        Fraction(rho + 1, UNIT) + Fraction(pure, UNIT) ** 2 / 2, Fraction(repr(beside))
+    )
+    second = decimal(Fraction(pure, UNIT)) + conversions.least_epsilon_of_rho(
+        Fraction(rho + 1, UNIT), Fraction(repr(beside))
+    )
+    assert (
+        min(first, second) <= decimal(Fraction(repr(claimed))) <= min(first, second) * (1 + SMALL) + Decimal(10) ** -11
+    )
     assert beside >= float(delta) * (1 - 1e-12)
 
 
@@ -227,12 +240,19 @@ def test_what_a_budget_buys_is_the_conversion_of_what_is_left(
     assert most * (1 - SMALL) - 1 <= cost.rho <= most
     gaussian = budget.cost("gaussian")
     exact = conversions.gaussian_delta(Fraction(budget.epsilon_units, UNIT), Fraction(max(gaussian.rho, 1), UNIT))
-    zcdp = conversions.largest_rho_of_epsilon(Fraction(budget.epsilon_units, UNIT), Fraction(budget.delta_units, DELTA_UNIT))
+    zcdp = conversions.largest_rho_of_epsilon(
+        Fraction(budget.epsilon_units, UNIT), Fraction(budget.delta_units, DELTA_UNIT)
+    )
     assert exact <= decimal(Fraction(budget.delta_units, DELTA_UNIT)) or gaussian.rho <= zcdp * UNIT
 
 
 @settings(max_examples=60)
-@given(st.integers(10**3, 10**13), st.integers(1, 6), st.integers(1, 50), st.fractions(Fraction(1, 7), 9, max_denominator=9))
+@given(
+    st.integers(10**3, 10**13),
+    st.integers(1, 6),
+    st.integers(1, 50),
+    st.fractions(Fraction(1, 7), 9, max_denominator=9),
+)
 def test_noise_pays_for_the_whole_unit_and_no_more(units: int, rows: int, options: int, moved: Fraction) -> None:
     epsilon, rho = Fraction(units, UNIT), Fraction(units, UNIT)
     assert distribution_for(Cost(epsilon=units), rows, "x").parameter == rows / epsilon

@@ -133,7 +133,9 @@ def test_training_costs_what_the_reference_finds() -> None:
     assert spent * Decimal("0.97") <= best <= spent * Decimal("1.0001")
 
 
-@pytest.mark.parametrize("name", ["independent", "mst", "mwem", "aim", "privsyn", "privbayes", "laplace", "steps", "fieldgroups"])
+@pytest.mark.parametrize(
+    "name", ["independent", "mst", "mwem", "aim", "privsyn", "privbayes", "laplace", "steps", "fieldgroups"]
+)
 def test_more_rows_of_a_unit_mean_that_much_more_noise(name: str) -> None:
     """The group bound: the first answers of a unit of three rows have three times the scale."""
     checks = CHECKS[name]
@@ -182,7 +184,11 @@ def _domain() -> Domain:
     ("name", "options", "expected"),
     [
         ("independent", {}, {"column": 1.0}),
-        ("mst", {"one_way_share": 1 / 3, "selection_share": 1 / 3}, {"column": 1 / 3, "select": 1 / 3, "measure": 1 / 3}),
+        (
+            "mst",
+            {"one_way_share": 1 / 3, "selection_share": 1 / 3},
+            {"column": 1 / 3, "select": 1 / 3, "measure": 1 / 3},
+        ),
         ("mwem", {"one_way_share": 0.4, "selection_share": 0.1}, {"column": 0.4, "select": 0.06, "measure": 0.54}),
         ("aim", {"one_way_share": 0.4, "selection_share": 0.1}, {"column": 0.4, "select": 0.06, "measure": 0.54}),
         ("privsyn", {"one_way_share": 0.1, "selection_share": 0.1}, {"column": 0.1, "score": 0.1, "measure": 0.8}),

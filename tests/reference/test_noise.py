@@ -186,7 +186,9 @@ def test_choices_change_where_the_cumulated_weights_do(scores: list[int], rate: 
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(-(2**22), 2**22), min_size=2, max_size=6, unique=True), st.fractions(0, 3, max_denominator=9))
+@given(
+    st.lists(st.integers(-(2**22), 2**22), min_size=2, max_size=6, unique=True), st.fractions(0, 3, max_denominator=9)
+)
 def test_a_single_choice_changes_where_the_cumulated_weights_do(scores: list[int], rate: Fraction) -> None:
     rate = rate / 2**20
     chances = choice_chances(scores, rate)
@@ -219,19 +221,16 @@ def test_members_of_a_tie_are_equally_likely(monkeypatch: pytest.MonkeyPatch) ->
 @given(st.integers(0, 40), st.fractions(Fraction(1, 4), 9, max_denominator=12))
 def test_rounded_noise_is_noise_on_the_fine_lattice_rounded(count: int, variance: Fraction) -> None:
     """A count with noise on a lattice of 1/63 rows: the nearest whole number of every lattice point."""
+    distribution = Distribution("gaussian", variance, ROUNDED_GRID)
+    asked = []
     with pytest.MonkeyPatch.context() as patch:
-        for fine in range(-200, 200, 7):
-            patch.setattr(randomizer, "discrete_gaussian", lambda size, _, fine=fine: np.full(size, fine, np.int64))
-            seen = []
-            patch.setattr(
-                randomizer,
-                "discrete_gaussian",
-                lambda size, asked, fine=fine: seen.append(asked) or np.full(size, fine, np.int64),
-            )
-            distribution = Distribution("gaussian", variance, ROUNDED_GRID)
-            (found,) = randomizer._noisy(distribution, np.array([count], np.int64)).tolist()
-            assert found == round(Fraction(count * ROUNDED_GRID + fine, ROUNDED_GRID))
-            assert seen == [variance * ROUNDED_GRID**2]
+        patch.setattr(randomizer, "discrete_gaussian", lambda size, wide: asked.append((size, wide)) or FINE.copy())
+        found = randomizer._noisy(distribution, np.full(FINE.size, count, np.int64)).tolist()
+    assert asked == [(FINE.size, variance * ROUNDED_GRID**2)]
+    assert found == [round(Fraction(count * ROUNDED_GRID + fine, ROUNDED_GRID)) for fine in FINE.tolist()]
+
+
+FINE = np.arange(-200, 200, dtype=np.int64)
 
 
 @settings(max_examples=15, deadline=None)

@@ -55,7 +55,9 @@ def test_both_convert_rho_as_we_do(rho: str, delta: float) -> None:
     assert curve.epsilon(delta) == pytest.approx(ours, rel=1e-6)
 
 
-@pytest.mark.parametrize(("variances", "delta"), [((2,), 1e-6), ((4, 4, 4), 1e-6), ((2, 9, 9), 1e-5), ((100,) * 20, 1e-9)])
+@pytest.mark.parametrize(
+    ("variances", "delta"), [((2,), 1e-6), ((4, 4, 4), 1e-6), ((2, 9, 9), 1e-5), ((100,) * 20, 1e-9)]
+)
 def test_exact_composition_lies_within_their_bounds(variances: tuple[int, ...], delta: float) -> None:
     ours = tight_epsilon(tuple(map(Fraction, variances)), Fraction(str(delta)))
     assert ours is not None

@@ -170,7 +170,10 @@ def test_epsilon_of_a_training_is_that_of_an_order_and_no_order_is_much_better(
     ]
     assert found <= min(exact) + Decimal("1e-5") * (1 + abs(min(exact)))
     best = min(
-        ORDERS, key=lambda order: epsilon_of(steps * renyi(TrainingPart(float(rate), float(multiplier)), order), order, float(delta))
+        ORDERS,
+        key=lambda order: epsilon_of(
+            steps * renyi(TrainingPart(float(rate), float(multiplier)), order), order, float(delta)
+        ),
     )
     if best <= 200:  # the claim is that of some order, so never below the exact ε of that order
         divergence = steps * reference.formula(best, Fraction(float(rate)), multiplier)
@@ -191,7 +194,9 @@ def test_noise_of_a_course_keeps_to_its_budget(epsilon: float, steps: int, gap: 
         looked = Decimal(order) * 50**2 / (2 * decimal(Fraction(first.parameter)))
         stepped = steps * reference.formula(order, rate, Fraction(later.scale) / 50)
         spent.append(reference.epsilon_at(looked + stepped, order, delta))
-    assert min(spent) <= Decimal(epsilon) * Decimal("1.02"), "some order proves the budget, or nearly: not all were tried"
+    assert min(spent) <= Decimal(epsilon) * Decimal("1.02"), (
+        "some order proves the budget, or nearly: not all were tried"
+    )
     alone = least_epsilon_of_rho(50**2 / (2 * Fraction(first.parameter)), delta)
     assert Decimal(epsilon) / 5 * Decimal("0.98") <= alone <= Decimal(epsilon) / 5
 

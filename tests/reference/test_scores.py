@@ -50,7 +50,12 @@ def test_distances_from_estimates(
 ) -> None:
     """An estimate below 0 counts as 0: no table has such a count."""
     quality = MarginalError(
-        "t", [PAIR, PAIR], {PAIR: np.array(aims)}, weights=(float(weight), 4.0), penalties=(penalty, 0.0), floors=(floor,) * 2
+        "t",
+        [PAIR, PAIR],
+        {PAIR: np.array(aims)},
+        weights=(float(weight), 4.0),
+        penalties=(penalty, 0.0),
+        floors=(floor,) * 2,
     )
     wanted = [Fraction(max(aim, 0.0)) for aim in aims]
     found = quality.scores({PAIR: flat(table)}).tolist()
@@ -69,7 +74,11 @@ def test_distances_from_estimates_and_public_tables(
 ) -> None:
     """Private scores move by one row, public ones by two: halved, that is doubled private ones in whole numbers."""
     quality = PublicOrPrivate(
-        "t", [(PAIR, "private"), (PAIR, "public")], {PAIR: np.array(aims)}, {PAIR: np.array(public)}, penalties=(penalty,) * 2
+        "t",
+        [(PAIR, "private"), (PAIR, "public")],
+        {PAIR: np.array(aims)},
+        {PAIR: np.array(public)},
+        penalties=(penalty,) * 2,
     )
     counts = flat(table).tolist()
     apart = scores.distance(counts, [Fraction(max(aim, 0.0)) for aim in aims])
@@ -145,7 +154,9 @@ def test_criteria_of_nodes(one: list[int], other: list[int]) -> None:
 
 
 @settings(max_examples=30)
-@given(COUNTS, st.lists(st.integers(0, 40), min_size=2, max_size=2), st.lists(st.integers(0, 40), min_size=4, max_size=4))
+@given(
+    COUNTS, st.lists(st.integers(0, 40), min_size=2, max_size=2), st.lists(st.integers(0, 40), min_size=4, max_size=4)
+)
 def test_criteria_of_groups(one: list[int], two: list[int], three: list[int]) -> None:
     counts = {"a": one, "b": two, "c": three}
     exact = {Clique((name,)): np.array(found, np.int64) for name, found in counts.items()}
@@ -195,18 +206,36 @@ def qualities() -> list[tuple[str, Callable[[Sequence[int]], Fraction], Fraction
         StandInError("stand-in", ["x"], [PAIR], {"x": estimates}),
     ]
     found = [
-        (choice.name, one_table(lambda counts, choice=choice: int(choice.scores({PAIR: counts})[0])), choice.sensitivity, 4)
+        (
+            choice.name,
+            one_table(lambda counts, choice=choice: int(choice.scores({PAIR: counts})[0])),
+            choice.sensitivity,
+            4,
+        )
         for choice in choices
     ]
     within = [NodeCriterion(kind, ["a"], every, kind) for kind in ("aic", "bic", "deviance")]
     within += [NodeInformation("gain", ["a"], every, [3], rows_bound=3)]
     within += [AicRange("range", ["a"], every, np.ones((1, 2), np.bool_), 250)]
     found += [
-        (choice.name, one_table(lambda counts, choice=choice: int(choice.scores({"a": counts[None]})[0, 0])), choice.sensitivity, 3)
+        (
+            choice.name,
+            one_table(lambda counts, choice=choice: int(choice.scores({"a": counts[None]})[0, 0])),
+            choice.sensitivity,
+            3,
+        )
         for choice in within
     ]
     split = EvenSplit("a", 4, ((0, 4),), (3,))
-    return [*found, ("split", one_table(lambda counts: int(split.scores({"a": np.stack([counts, counts])})[0, 2])), split.sensitivity, 4)]
+    return [
+        *found,
+        (
+            "split",
+            one_table(lambda counts: int(split.scores({"a": np.stack([counts, counts])})[0, 2])),
+            split.sensitivity,
+            4,
+        ),
+    ]
 
 
 REACHED = {"R": 0.7, "InDif": 0.7, "F": 1.0, "I": 1.0, "error": 1.0, "public": 1.0, "stand-in": 1.0, "split": 1.0}
@@ -214,7 +243,9 @@ REACHED |= {"aic": 0.85, "bic": 0.5, "deviance": 0.85, "gain": 0.7, "range": 0.1
 """How much of the bound tables of five rows show: a bound that were needlessly wide would be noticed here."""
 
 
-@pytest.mark.parametrize(("name", "score", "bound", "cells"), qualities(), ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize(
+    ("name", "score", "bound", "cells"), qualities(), ids=lambda part: part if isinstance(part, str) else ""
+)
 def test_no_table_of_five_rows_moves_further_than_the_bound(
     name: str, score: Callable[[Sequence[int]], Fraction], bound: Fraction, cells: int
 ) -> None:
