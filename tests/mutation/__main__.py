@@ -101,6 +101,7 @@ def _try(group: Group, mutants: list[Mutant], options: argparse.Namespace) -> No
         report,
         cpu_seconds=60 * options.minutes,
         most_seconds=options.most_seconds,
+        jobs=options.jobs,
     )
     words = ["-o", "addopts=", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist"]
     pytest.main([*words, *(options.tests or group.test_files())], plugins=[server])

@@ -26,8 +26,8 @@ from tests.mutation.mutants import Mutant
 from tests.mutation.patching import NotInPlaceError, affected_kernels, is_kernel, put_in_place, replace_module
 from tests.mutation.targets import source_of
 
-HANGS = 20.0
-"""Seconds beyond ten times its usual time after which a test counts as hanging, and its mutant as killed."""
+HANGS = 120.0
+"""Seconds beyond a hundred times what it usually takes after which a test hangs, and its mutant is killed."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Server:
 
     def __init__(
         self, modules: Sequence[str], mutants: Sequence[Mutant], kept: Path, report: Callable[[Verdict], None],
-        *, cpu_seconds: float, most_seconds: float,
+        *, cpu_seconds: float, most_seconds: float, jobs: int = 1,
     ) -> None:  # fmt: skip
         self._modules, self._mutants, self._kept, self._report = modules, mutants, kept, report
-        self._left, self._most = cpu_seconds, most_seconds
+        self._left, self._most, self._jobs = cpu_seconds, most_seconds, jobs
         self._kills: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     @pytest.hookimpl(tryfirst=True)
@@ -70,17 +70,28 @@ class Server:
         _warm()
         reached = self._reached(items)
         items = {name: item for name, item in items.items() if name in reached.seconds}
-        for mutant in self._mutants:
-            before = _children_seconds()
-            if self._left <= 0:
-                break
-            order = self._order(mutant, reached, items)
-            verdict, by = self._tried(mutant, [items[name] for name in order], reached)
-            used = _children_seconds() - before
-            self._left -= used
-            if verdict == "killed":
-                self._kills[mutant.function][by] += 1
-            self._report(Verdict(mutant.name, verdict, by, round(used, 2), str(mutant)))
+        waiting, running = list(reversed(self._mutants)), []
+        while running or (waiting and self._left > 0):
+            while waiting and self._left > 0 and len(running) < self._jobs:
+                mutant = waiting.pop()
+                order = [items[name] for name in self._order(mutant, reached, items)]
+                if order:
+                    running.append(Trial(mutant, order, reached.seconds, self._most))
+                else:
+                    self._report(Verdict(mutant.name, "survived", "no test comes here", 0.0, str(mutant)))
+            running = [trial for trial in running if not self._ended(trial)]
+            time.sleep(0.05)
+        return True
+
+    def _ended(self, trial: "Trial") -> bool:
+        """Whether the trial is over; then it is reported."""
+        found = trial.look()
+        if found is None:
+            return False
+        self._left -= found.seconds
+        if found.verdict == "killed":
+            self._kills[trial.mutant.function][found.by] += 1
+        self._report(found)
         return True
 
     def _order(self, mutant: Mutant, reached: Reached, items: Iterable[str]) -> list[str]:
@@ -89,17 +100,6 @@ class Server:
         names = [name for name in items if (name in entered if block is None else block in entered.get(name, ()))]
         kills = self._kills[mutant.function]
         return sorted(names, key=lambda name: (-kills[name], reached.seconds[name]))
-
-    def _tried(self, mutant: Mutant, items: Sequence[pytest.Item], reached: Reached) -> tuple[str, str]:
-        if not items:
-            return "survived", "no test comes here"
-        read, write = os.pipe()
-        process = os.fork()
-        if not process:
-            os.close(read)
-            _in_child(lambda: _first_failure(mutant, items, write, self._most))
-        os.close(write)
-        return _watched(process, read, {item.nodeid: reached.seconds[item.nodeid] for item in items})
 
     def _reached(self, items: dict[str, pytest.Item]) -> Reached:
         """From the file, as far as it goes; what it does not know is run once."""
@@ -125,11 +125,6 @@ def _warm() -> None:
     from understudy.testing import cases
 
     TableCodec.of(cases.small())
-
-
-def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _in_child(work: Callable[[], int]) -> None:
@@ -168,29 +163,44 @@ def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, mos
     return 0
 
 
-def _watched(process: int, read: int, usual: dict[str, float]) -> tuple[str, str]:
-    """How the child ended, and at which test; a test that hangs is ended."""
-    os.set_blocking(read, False)
-    at, began, text = "", time.monotonic(), ""
-    while True:
-        ended, status = os.waitpid(process, os.WNOHANG)
+class Trial:
+    """A process that meets one mutant with one test after the other, and is ended if one of them hangs."""
+
+    def __init__(
+        self, mutant: Mutant, items: Sequence[pytest.Item], usual: dict[str, float], most_seconds: float
+    ) -> None:
+        self.mutant, self._usual = mutant, usual
+        self._read, write = os.pipe()
+        self._process = os.fork()
+        if not self._process:
+            os.close(self._read)
+            _in_child(lambda: _first_failure(mutant, items, write, most_seconds))
+        os.close(write)
+        os.set_blocking(self._read, False)
+        self._at, self._text, self._began = "", "", time.monotonic()
+
+    def look(self) -> Verdict | None:
+        """The verdict, once there is one."""
+        ended, status, used = os.wait4(self._process, os.WNOHANG)
         with suppress(BlockingIOError):
-            text += os.read(read, 1 << 16).decode(errors="replace")
-        last = text.rstrip("\n").rpartition("\n")[2]
-        if last != at:
-            at, began = last, time.monotonic()
+            self._text += os.read(self._read, 1 << 16).decode(errors="replace")
+        last = self._text.rstrip("\n").rpartition("\n")[2]
+        if last != self._at:
+            self._at, self._began = last, time.monotonic()
         if ended:
-            break
-        if time.monotonic() - began > 30 * usual.get(at, 1.0) + HANGS * 3:
-            os.killpg(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-            os.close(read)
-            return "killed", f"{at} (hangs)"
-        time.sleep(0.02)
-    os.close(read)
-    verdicts = {0: "survived", 3: "not in place"}
-    code = os.waitstatus_to_exitcode(status)
-    return verdicts.get(code, "killed"), "" if code in verdicts else at or "loading"
+            return self._verdict(os.waitstatus_to_exitcode(status), used)
+        if time.monotonic() - self._began <= 100 * self._usual.get(self._at, 1.0) + HANGS:
+            return None
+        os.killpg(self._process, signal.SIGKILL)
+        _, _, used = os.wait4(self._process, 0)
+        return self._verdict(-signal.SIGKILL, used)
+
+    def _verdict(self, code: int, used: resource.struct_rusage) -> Verdict:
+        os.close(self._read)
+        verdict = {0: "survived", 3: "not in place"}.get(code, "killed")
+        by = "" if verdict != "killed" else self._at or "loading"
+        seconds = round(used.ru_utime + used.ru_stime, 2)
+        return Verdict(self.mutant.name, verdict, by, seconds, str(self.mutant))
 
 
 def _run_all(modules: Sequence[str], items: dict[str, pytest.Item], known: Reached, out: Path) -> int:
