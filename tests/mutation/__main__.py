@@ -48,6 +48,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--tests", action="append", help="these tests instead of the group's: fewer can only kill fewer"
     )
+    parser.add_argument("--jobs", type=int, default=2, help="mutants that are tried at a time")
     parser.add_argument("--again", action="store_true", help="try survivors again (after tests were added)")
     parser.add_argument("--report", action="store_true", help="try nothing, say what is known")
     parser.add_argument("--out", type=Path, default=ROOT / ".mutation", help="where results are kept")

@@ -77,7 +77,18 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
             key = (function, kind, before_text, after_text)
             digest = hashlib.sha256(repr((module, key, seen[key])).encode()).hexdigest()[:10]
             seen[key] += 1
-            found.append(Mutant(digest, module, function or "module", node.lineno, kind, before_text, after_text, path))
+            found.append(
+                Mutant(
+                    digest,
+                    module,
+                    function or "module",
+                    getattr(node, "lineno", 0),
+                    kind,
+                    before_text,
+                    after_text,
+                    path,
+                )
+            )
     return found
 
 
@@ -118,7 +129,7 @@ def _places(
     for field, value in ast.iter_fields(node):
         if field in _LEFT_ALONE or (field == "args" and _is_error(node)) or (field == "keywords" and _is_error(node)):
             continue
-        children = [(None, value)] if isinstance(value, ast.AST) else []
+        children: list[tuple[int | None, ast.AST]] = [(None, value)] if isinstance(value, ast.AST) else []
         if isinstance(value, list):
             children = [(place, child) for place, child in enumerate(value) if isinstance(child, ast.AST)]
         for place, child in children:

@@ -11,11 +11,13 @@ kernel and every kernel that it is compiled into are compiled anew, and are neve
 import ast
 import dataclasses
 import functools
+import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from importlib import import_module
+from typing import Any
 
 import numba
 
@@ -44,7 +46,7 @@ def replace_module(module: str, tree: ast.Module, kernels: frozenset[str] = froz
     fresh = types.ModuleType(loaded.__name__)
     fresh.__dict__.update(__file__=loaded.__file__, __package__=loaded.__package__, **extra)
     loaded.__dict__.update(extra)
-    keep = sys.modules["understudy.compiled"]
+    keep: Any = sys.modules["understudy.compiled"]
     usual = keep.compiled
     try:
         keep.compiled = lambda: _compiling(usual, kernels)
@@ -125,7 +127,12 @@ def _differ(before: types.FunctionType, after: types.FunctionType) -> bool:
     if before.__code__ != after.__code__:
         return True
     kept = (before.__defaults__, before.__kwdefaults__), (after.__defaults__, after.__kwdefaults__)
-    return repr(kept[0]) != repr(kept[1])
+    return _shown(kept[0]) != _shown(kept[1])
+
+
+def _shown(value: object) -> str:
+    """Its text without places in memory."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def _plain(found: object) -> types.FunctionType | None:

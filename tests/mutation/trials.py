@@ -70,7 +70,8 @@ class Server:
         _warm()
         reached = self._reached(items)
         items = {name: item for name, item in items.items() if name in reached.seconds}
-        waiting, running = list(reversed(self._mutants)), []
+        waiting = list(reversed(self._mutants))
+        running: list[Trial] = []
         while running or (waiting and self._left > 0):
             while waiting and self._left > 0 and len(running) < self._jobs:
                 mutant = waiting.pop()

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 from tests.reference.noise import decimal
 
@@ -85,7 +86,7 @@ def gain(counts: Sequence[int]) -> Decimal:
         return 2 * uneven - 2 * levels
 
 
-def largest_move(score: Callable[[Sequence[int]], Decimal | Fraction], cells: int, rows: int) -> Decimal:
+def largest_move(score: Callable[[Sequence[int]], Any], cells: int, rows: int) -> Decimal:
     """The most that a score of a flat table moves when one row is added, over all tables of up to so many rows."""
     most = Decimal(0)
     for counts in itertools.product(range(rows + 1), repeat=cells):

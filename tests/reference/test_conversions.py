@@ -132,7 +132,8 @@ def test_gaussian_delta_is_the_profile_rounded_up(epsilon: Fraction, rho: Fracti
 @given(powers(-2, 1.5), powers(-12, -2))
 def test_gaussian_rho_and_epsilon_stay_on_the_safe_side(epsilon: Fraction, delta: Fraction) -> None:
     rho = gaussian_rho(epsilon, delta)
-    assume(rho)
+    assume(rho is not None)
+    assert rho is not None
     assert conversions.gaussian_delta(epsilon, rho) <= decimal(delta)
     assert conversions.gaussian_delta(epsilon, rho * Fraction(1000001, 1000000)) > decimal(delta)
     back = gaussian_epsilon(rho, delta)

@@ -38,11 +38,16 @@ class Fed:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.first, self.rest = b"", 0
-        monkeypatch.setattr(noise.os, "urandom", self)
+        monkeypatch.setattr("os.urandom", self)
 
     def __call__(self, size: int) -> bytes:
         found, self.first = self.first[:size], self.first[size:]
         return found + bytes([self.rest]) * (size - len(found))
+
+
+def first_beyond(drawn: Callable[[int], int], value: int, bits: int) -> int:
+    """The least number of so many bits for which more than that value is drawn."""
+    return least_word(lambda number: drawn(number) > value, bits)
 
 
 def least_word(draws: Callable[[int], bool], bits: int) -> int:
@@ -113,7 +118,7 @@ def test_where_a_draw_changes_is_the_distribution_function(
     )
     below = masses[0]
     for k in range(8):
-        place = least_word(lambda number, k=k: drawn(number) > k, 127)
+        place = first_beyond(drawn, k, 127)
         assert abs(decimal(Fraction(place, 2**127)) - below) <= Decimal(2) ** -120
         below += 2 * masses[k + 1]
 
@@ -181,7 +186,7 @@ def test_choices_change_where_the_cumulated_weights_do(scores: list[int], rate: 
         below = Decimal(0)
         for option in range(len(scores) - 1):
             below += chances[option]
-            place = least_word(lambda number, option=option: chosen(number) > option, 128)
+            place = first_beyond(chosen, option, 128)
             assert abs(decimal(Fraction(place, 2**128)) - below) <= Decimal(2) ** -100
 
 
@@ -203,7 +208,7 @@ def test_a_single_choice_changes_where_the_cumulated_weights_do(scores: list[int
         below = Decimal(0)
         for rank, option in enumerate(order[:-1]):
             below += chances[option]
-            place = least_word(lambda number, rank=rank: place_of(number) > rank, 128)
+            place = first_beyond(place_of, rank, 128)
             assert abs(decimal(Fraction(place, 2**128)) - below) <= Decimal(2) ** -110
 
 
@@ -248,5 +253,5 @@ def test_cells_of_sparse_tables_pass_as_often_as_noise_reaches_the_threshold(sca
 
         if passes > Decimal("0.02"):
             for gap in (0, 1, 3):
-                place = least_word(lambda number, gap=gap: first_gap(number) > gap, WIDTH)
+                place = first_beyond(first_gap, gap, WIDTH)
                 assert abs(decimal(Fraction(place, 2**WIDTH)) - (1 - (1 - passes) ** (gap + 1))) <= Decimal(2) ** -60

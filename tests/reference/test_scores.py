@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,12 +193,20 @@ def one_table(score: Callable[[np.ndarray], int]) -> Callable[[Sequence[int]], F
     return lambda counts: Fraction(score(np.array(counts, np.int64)))
 
 
+def _of_pair(choice: Any, counts: np.ndarray) -> int:
+    return int(choice.scores({PAIR: counts})[0])
+
+
+def _of_node(choice: Any, counts: np.ndarray) -> int:
+    return int(choice.scores({"a": counts[None]})[0, 0])
+
+
 def qualities() -> list[tuple[str, Callable[[Sequence[int]], Fraction], Fraction, int]]:
     """Name, integer score of a flat table, the bound that is claimed for a row, cells."""
     domain, family = Domain({"a": 2, "b": 2}), Family("b", ("a",))
     every = np.ones((1, 1), np.bool_)
     estimates = {PAIR: np.array([0.5, 1.25, 0.0, 2.0])}
-    choices = [
+    choices: list[Any] = [
         Dependence("R", [family], domain),
         IndependenceGap("InDif", [PAIR], domain),
         BinaryFit("F", [family], domain),
@@ -208,19 +218,19 @@ def qualities() -> list[tuple[str, Callable[[Sequence[int]], Fraction], Fraction
     found = [
         (
             choice.name,
-            one_table(lambda counts, choice=choice: int(choice.scores({PAIR: counts})[0])),
+            one_table(partial(_of_pair, choice)),
             choice.sensitivity,
             4,
         )
         for choice in choices
     ]
-    within = [NodeCriterion(kind, ["a"], every, kind) for kind in ("aic", "bic", "deviance")]
+    within: list[Any] = [NodeCriterion(kind, ["a"], every, kind) for kind in ("aic", "bic", "deviance")]
     within += [NodeInformation("gain", ["a"], every, [3], rows_bound=3)]
     within += [AicRange("range", ["a"], every, np.ones((1, 2), np.bool_), 250)]
     found += [
         (
             choice.name,
-            one_table(lambda counts, choice=choice: int(choice.scores({"a": counts[None]})[0, 0])),
+            one_table(partial(_of_node, choice)),
             choice.sensitivity,
             3,
         )
