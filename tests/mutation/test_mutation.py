@@ -2,13 +2,14 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import explanations, interval
+from tests.mutation.__main__ import EXPLAINED, explanations, interval
 from tests.mutation.mutants import mutants_of, mutated
 from tests.mutation.patching import affected_kernels
 from tests.mutation.targets import GROUPS, path_of, source_of
@@ -56,9 +57,8 @@ def test_every_mutant_is_another_module_with_one_change_on_its_line() -> None:
 def test_names_do_not_depend_on_lines_and_differ_from_each_other() -> None:
     names = [mutant.name for mutant in mutants_of("small", SMALL)]
     assert names == [mutant.name for mutant in mutants_of("small", "\n\n" + SMALL)]
-    for group in GROUPS.values():
-        found = [mutant.name for mutant in group.mutants()]
-        assert len(set(found)) == len(found)
+    found = [mutant.name for mutant in mutants_of("privacy.cost", source_of("privacy.cost"))]
+    assert len(set(found)) == len(found) > 500
 
 
 def test_kernels_are_compiled_anew_with_what_calls_them() -> None:
@@ -74,14 +74,18 @@ def test_every_group_has_modules_and_tests() -> None:
     for group in GROUPS.values():
         assert all(path_of(module).is_file() for module in group.modules)
         assert all(Path(path).suffix == ".py" for path in group.test_files())
-        assert len(group.mutants()) > 100
 
 
 def test_every_explained_mutant_still_exists() -> None:
-    explained = set(explanations())
-    known = {mutant.name for group in GROUPS.values() for mutant in group.mutants()}
-    assert explained
-    assert explained - known == set(), "the code changed: take them out, or explain what became of them"
+    """A line names the module of its mutant in the third column."""
+    lines = re.findall(
+        r"^\| `([0-9a-f]{10})` \| (?:same|left) \| ([a-z_.]+):", EXPLAINED.read_text("utf-8"), re.MULTILINE
+    )
+    assert {name for name, _ in lines} == set(explanations())
+    known = {mutant.name for module in {one for _, one in lines} for mutant in mutants_of(module, source_of(module))}
+    assert {name for name, _ in lines} - known == set(), (
+        "the code changed: take them out, or explain what became of them"
+    )
 
 
 def test_an_interval_of_a_share() -> None:
@@ -91,8 +95,9 @@ def test_an_interval_of_a_share() -> None:
     assert high == pytest.approx(0.9785, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_trial_tells_killed_from_survived(tmp_path: Path) -> None:
-    """Two mutants of one line of the account: a rounded share that any test of shares sees, and one that none can."""
+    """A wrong share of the account, which any test of shares sees; its verdict is kept."""
     (share,) = [m for m in mutants_of("privacy.cost", source_of("privacy.cost")) if _is_share(m)]
     command = [sys.executable, "-m", "tests.mutation", "privacy", "--name", share.name, "--out", str(tmp_path)]
     tests = ["--tests", "tests/privacy/test_cost.py"]
