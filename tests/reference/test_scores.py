@@ -69,6 +69,11 @@ def test_distances_from_estimates(
     assert not quality.monotone
 
 
+def test_a_tiny_weight_still_counts_by_one_unit() -> None:
+    quality = MarginalError("t", [PAIR, PAIR], {PAIR: np.zeros(4)}, weights=(1e-9, 1.0))
+    assert quality.scores({PAIR: np.array([3, 0, 0, 1])}).tolist() == [4 * SCORE_UNIT, 4 * SCORE_UNIT * WEIGHT_UNIT]
+
+
 @settings(max_examples=40)
 @given(tables(2, 3), AIMS, AIMS, st.sampled_from([0.0, 1.5]))
 def test_distances_from_estimates_and_public_tables(
