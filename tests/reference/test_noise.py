@@ -255,3 +255,13 @@ def test_cells_of_sparse_tables_pass_as_often_as_noise_reaches_the_threshold(sca
             for gap in (0, 1, 3):
                 place = first_beyond(first_gap, gap, WIDTH)
                 assert abs(decimal(Fraction(place, 2**WIDTH)) - (1 - (1 - passes) ** (gap + 1))) <= Decimal(2) ** -60
+
+
+@settings(max_examples=20)
+@given(st.fractions(Fraction(1, 4), 30, max_denominator=20), st.integers(0, 20))
+def test_what_a_sum_of_gaussian_weights_leaves_out_is_bounded_from_above(variance: Fraction, reach: int) -> None:
+    """Both sides beyond the reach, term by term."""
+    beyond = sum((exponential(-Fraction(k * k) / (2 * variance)) for k in range(reach + 1, reach + 120)), Decimal(0))
+    found = noise._tail_above(variance, reach, 100)
+    assert 2 * beyond * 2**100 <= found
+    assert found <= 2 * beyond * 2**100 * 20 + 4
