@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 ENGINES_STAMP := $(VENV)/.engines
 DOCS_STAMP := $(VENV)/.docs
+PEERS_STAMP := $(VENV)/.peers
 JOBS ?= 2
+MUTATE ?=
+MUTANTS ?= 160
+MUTATION_SEED ?= 20
 STUDIES := rdt_panels steps_simulation nist_field youth_voters
 KEEP ?= .studies-cache
 SMOKE := .studies-smoke
@@ -16,7 +20,7 @@ LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema te
 # The suite starts hundreds of processes that load the package: byte code is kept, whatever the shell is set to.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest package pictures docs docs-pictures gallery studies studies-smoke lint types layers kernels clean bench
+.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest package pictures docs docs-pictures gallery studies studies-smoke lint types layers kernels clean bench test-peers test-mutations
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
@@ -25,6 +29,8 @@ help:
 	@echo "make test-engines  databases, lakes and Spark, each started for real (PostgreSQL and a Java runtime must be there)"
 	@echo "make test-slow  statistics that need minutes"
 	@echo "make test-explore  the suite with fresh random examples of its properties"
+	@echo "make test-peers  prices and samplers against dp-accounting and OpenDP"
+	@echo "make test-mutations  small mistakes planted in privacy, counts, codec, statements and cost parts: which do tests miss?"
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make package    wheel and source distribution in dist/; the wheel, built from the latter, is installed afresh and runs the demo"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
@@ -51,6 +57,10 @@ $(ENGINES_STAMP): $(STAMP)
 $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	@touch $(DOCS_STAMP)
+
+$(PEERS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group peers
+	@touch $(PEERS_STAMP)
 
 setup: $(STAMP)
 
@@ -91,11 +101,18 @@ test: $(STAMP)
 test-engines: $(STAMP) $(ENGINES_STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests/engines
 
+test-peers: $(STAMP) $(PEERS_STAMP)
+	REQUIRE_PEERS=1 $(BIN)/python -m pytest tests/reference/test_peers.py
+
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m slow
 
 test-explore: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow" --hypothesis-profile explore
+
+# A sample of mutants of each group; what is known is kept in .mutation, and a later run goes on from there.
+test-mutations: $(STAMP)
+	$(BIN)/python -m tests.mutation $(MUTATE) --sample $(MUTANTS) --seed $(MUTATION_SEED)
 
 # The wheel as users get it, not the working tree, with the lowest version of each dependency that we declare.
 test-lowest:

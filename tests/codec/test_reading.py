@@ -178,6 +178,13 @@ def test_formats_accept_what_python_accepts(text, form):
     assert days([text], form) == [expected]
 
 
+@pytest.mark.parametrize("year", [1969, 1970, 1999, 2000, 2067, 2068])
+def test_years_of_two_digits_turn_over_where_they_do_in_python(year):
+    day = dt.date(year, 3, 1)
+    assert dt.datetime.strptime(day.strftime("%d.%m.%y"), "%d.%m.%y").date() == day
+    assert days([day.strftime("%d.%m.%y")], "%d.%m.%y") == [(day - EPOCH.date()).days]
+
+
 def test_formats_that_only_python_reads():
     assert days(["2020-W01-1", "2020-W99-1", None], "%G-W%V-%u") == [18_260, None, None]
 

@@ -1,9 +1,10 @@
 """Walls of the private packages that can be read off the source: randomness, code execution, messages, integers."""
 
 import ast
+import sys
 from pathlib import Path
 
-from tests.house.tree import SOURCE, functions, relative, source_files, syntax
+from tests.house.tree import SOURCE, TESTS, functions, relative, source_files, syntax
 
 PRIVATE = tuple(path for path in source_files() if path.relative_to(SOURCE).parts[0] in ("privacy", "counts"))
 OUTSIDE_TESTING = tuple(path for path in source_files() if path.relative_to(SOURCE).parts[0] != "testing")
@@ -106,3 +107,12 @@ def test_only_privacy_takes_noise_from_the_operating_system() -> None:
         if relative(path).endswith("counts/source.py"):  # the key under which ids are hashed
             drawn -= {"secrets.randbits"}
         assert drawn <= ({"secrets.randbits", "secrets.token_hex"} if package in allowed else set()), relative(path)
+
+
+def test_the_reference_takes_nothing_from_the_package() -> None:
+    """What our numbers are held against is written from formulas with the standard library alone."""
+    held = [path for path in (TESTS / "reference").glob("*.py") if not path.name.startswith(("test_", "conftest"))]
+    assert len(held) >= 6
+    for path in held:
+        taken = {name for name in _imports(path) if name.split(".")[0] not in sys.stdlib_module_names}
+        assert all(name.startswith("tests.reference") for name in taken), f"{relative(path)}: {taken}"

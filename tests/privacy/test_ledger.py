@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from understudy.errors import BudgetError, LedgerError, UsageError
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, epsilon_of_rho, rho_of_epsilon
 from understudy.privacy.ledger import Balance, Ledger, Receipt, in_full, require_claim, verify_extract
+from understudy.progress import recorded
 
 HALF = Budget(0.5)
 
@@ -50,6 +51,17 @@ def test_basic_grants_up_to_the_cap_and_not_one_unit_more(ledger: Ledger) -> Non
         _charge(ledger, "third", Budget(2e-12))
     assert refused.value.exit_code == 3
     assert "covers no further run" in str(refused.value)
+
+
+def test_who_is_interrupted_later_is_told_whether_the_charge_stands(ledger: Ledger) -> None:
+    with recorded() as found:
+        _charge(ledger, "first")
+        assert found.is_charged
+        assert "stands; no release was written" in found.sentence()
+    with recorded() as found:
+        with pytest.raises(BudgetError):
+            _charge(ledger, "second", Budget(0.75))
+        assert (found.is_charged, found.sentence()) == (False, "Nothing was charged.")
 
 
 def test_basic_adds_up_delta_as_well(ledger: Ledger) -> None:

@@ -120,6 +120,33 @@ def test_every_row_follows_the_exponential_distribution(rows: int, slack: int, u
     assert rate == 0 or pearson(observed[wrong > 0].astype(float), wrong[wrong > 0]) > (LIMIT if rows > 10**5 else -9)
 
 
+@pytest.mark.parametrize("slack", [0, 1, 5])
+@pytest.mark.parametrize("options", [2, 3])
+def test_what_64_bits_decide_is_decided_whatever_bits_follow(options: int, slack: int) -> None:
+    """Weights at rate 0 are exact, so every word beside a border is known: U lies in [u, u + 1)/2⁶⁴.
+
+    A word may be left to the slow path, and with so little slack only a few are; none may be decided wrongly.
+    """
+    table, shift = _digit_weights(Fraction(0)), options.bit_length()
+    weight = 2**62 >> shift
+    total = options * weight
+    border = [-(-place * 2**64 // total) for option in range(1, options) for place in _around(option * weight)]
+    words = np.array(border, np.uint64)
+    scores, allowed = np.zeros((words.size, options), np.int64), np.ones((words.size, options), np.bool_)
+    chosen, pending = np.empty(words.size, np.int64), np.empty(words.size, np.int64)
+    count = selection._choose(scores, allowed, words, table, shift, slack, chosen, pending)
+    slow = set(pending[:count].tolist())
+    for at, word in enumerate(border):
+        least, most = word * options >> 64, ((word + 1) * options - 1) >> 64
+        if at not in slow:
+            assert least == most == chosen[at]
+    assert len(slow) < len(border) / 2, "else nothing was decided here"
+
+
+def _around(place: int) -> range:
+    return range(place - 40, place + 40)
+
+
 def test_rows_differ_and_are_independent() -> None:
     """Two cells with their own scores: the joint frequencies are products."""
     rows = 100_000

@@ -334,6 +334,26 @@ def test_bad_courses_and_costs_are_refused(cost, course) -> None:
         training_distributions(cost, course, "train")
 
 
+@pytest.mark.parametrize(
+    ("told", "course"),
+    [
+        ("bound of a contribution", Course(2**20 + 1, 500, Fraction(40))),
+        ("number of steps", Course(1024, 10**7 + 1, Fraction(40))),
+        ("mean gap", Course(1024, 5, Fraction(2**40) + 1)),
+        ("mean gap", Course(1024, 5, Fraction(1, 8) - Fraction(1, 10**9))),
+        ("share of ε", Course(1024, 5, Fraction(4), Fraction(-1, 10**9))),
+    ],
+)
+def test_courses_just_beyond_a_bound_are_refused_for_it(told: str, course: Course) -> None:
+    with pytest.raises(UsageError, match=told):
+        training_distributions(_cost(1.0), course, "train")
+
+
+def test_courses_at_their_bounds_are_taken() -> None:
+    training_distributions(_cost(1.0), Course(1, 1, Fraction(2**40)), "train")
+    training_distributions(_cost(100.0), Course(2**20, 1, Fraction(1, 8)), "train")
+
+
 def test_bad_parts_are_refused() -> None:
     with pytest.raises(UsageError):
         renyi(TrainingPart(0.0, 1.0), 2)

@@ -519,6 +519,10 @@ def test_only_compared_columns_count_for_stopping() -> None:
         AicRange("stop", ["a"], np.zeros((1, 1), dtype=bool), np.ones((1, 2), dtype=bool))
     with pytest.raises(UsageError, match="thousandths"):
         AicRange("stop", ["a"], np.ones((1, 1), dtype=bool), np.ones((1, 2), dtype=bool), -1)
+    widest = AicRange("stop", ["a"], np.ones((1, 1), dtype=bool), np.ones((1, 2), dtype=bool), 10_000)
+    assert widest.sensitivity == 11_000 * AIC_UNIT
+    with pytest.raises(UsageError, match="thousandths"):
+        replace(widest, tolerance=10_001)
 
 
 def test_no_outcome_of_a_choice_is_more_than_its_cost_likelier_for_a_neighbour() -> None:

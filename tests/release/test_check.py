@@ -17,8 +17,17 @@ from understudy.domain import Clique, Distribution, HeldBack, Measurement, Trans
 from understudy.errors import ReleaseError, SchemaError, UsageError
 from understudy.privacy.cost import Cost
 from understudy.release import Release
-from understudy.release.check import Check, CheckPlan, Judged, checked, counts_of_rows, held_back_tables, sum_quantile
-from understudy.release.criteria import Criterion, criteria_of
+from understudy.release.check import (
+    MOST_SHARE,
+    Check,
+    CheckPlan,
+    Judged,
+    checked,
+    counts_of_rows,
+    held_back_tables,
+    sum_quantile,
+)
+from understudy.release.criteria import MOST_CRITERIA, Criterion, criteria_of
 from understudy.release.statement import read_statement, statement_document
 from understudy.release.verify import inspect_release, verify_release
 from understudy.synthesizer import synthesize
@@ -227,6 +236,26 @@ def test_forged_distances_are_found(folder: Path, tmp_path: Path, change: Callab
         assert not found, "another limit alone is another question about the same rows"
     else:
         assert "statement.json: check" in found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda check: check.update(share=0.0),
+        lambda check: check.update(share=MOST_SHARE * 1.001),
+        lambda check: check["verdicts"].append(check["verdicts"][0]),
+        lambda check: check["verdicts"].pop(),
+        lambda check: check.update(verdicts=check["verdicts"][:1]),
+        lambda check: check.update(criteria=check["criteria"] * (MOST_CRITERIA + 1), verdicts=[]),
+    ],
+)
+def test_a_check_that_cannot_have_been_made_is_not_read(folder: Path, change: Callable[[dict], object]) -> None:
+    document = json.loads((folder / "statement.json").read_text())
+    assert len(document["check"]["criteria"]) > 1
+    assert statement_document(read_statement(document))["check"] == document["check"]
+    change(document["check"])
+    with pytest.raises(ReleaseError):
+        read_statement(document)
 
 
 def test_rows_that_were_exchanged_are_found(folder: Path, tmp_path: Path) -> None:

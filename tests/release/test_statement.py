@@ -9,6 +9,7 @@ import pytest
 
 from understudy.domain import Distribution, Measurement, Selection
 from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.release.check import Check, Distance
 from understudy.release.release import Release
 from understudy.release.statement import (
     Charge,
@@ -121,6 +122,20 @@ def test_in_rho_gaussian_noise_costs_twice_and_everything_else_four_times() -> N
         assert unspent.label_claim is not None
         assert unspent.label_claim[0] > labelled.label_claim[0]
         assert replace(unspent, as_planned=True).label_claim == labelled.label_claim
+
+
+def test_a_statement_shows_in_one_line_what_it_claims() -> None:
+    one = replace(_statement(Cost(epsilon=UNIT // 4), budget=Budget(1.0)), run="0123456789abcdef")
+    assert repr(one) == "<Statement: m, ε = 0.25, 1 charge, run 01234567>"
+    two = _statement(Cost(epsilon=UNIT // 4), Cost(epsilon=UNIT // 4), budget=Budget(1.0), refused="no")
+    assert repr(two) == "<Statement: m, no privacy claim, 2 charges, run r>"
+
+
+@pytest.mark.parametrize(("copies", "named"), [(1, "sex"), (2, "sex, copy 2")])
+def test_distances_of_a_check_name_a_copy_where_there_are_several(copies: int, named: str) -> None:
+    check = Check(0.05, (), (Distance(2, ("sex",), 3, 0.125, 0.25),))
+    statement = replace(_statement(Cost(epsilon=1), budget=Budget(1.0)), copies=copies, check=check)
+    assert f"| {named} | 0.125 | 0.250 |" in statement.markdown()
 
 
 def test_labels_survive_the_document() -> None:

@@ -1,0 +1,294 @@
+"""Runs tests against mutants: one process that has collected all tests, and a fork of it for every mutant.
+
+First all tests run once on modules that note which of their blocks are entered (`Reached`). A mutant then meets the
+tests that enter its block, those first that killed its neighbours, then the quick ones, until one of them fails. A
+mutant that no test fails on survives; so does one whose tests take longer than the time that is granted, unless a test
+hangs that did not hang before.
+"""
+
+import ast
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.mutation.mutants import Mutant
+from tests.mutation.patching import NotInPlaceError, affected_kernels, is_kernel, put_in_place, replace_module
+from tests.mutation.targets import source_of
+
+HANGS = 120.0
+"""Seconds beyond a hundred times what it usually takes after which a test hangs, and its mutant is killed."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant: killed (by which test), survived, or why it could not be tried."""
+
+    name: str
+    verdict: str
+    by: str
+    seconds: float
+    mutant: str
+
+
+@dataclass(frozen=True)
+class Reached:
+    """For each test how long it took, and the first lines of the blocks of each module that it entered."""
+
+    seconds: dict[str, float]
+    blocks: dict[str, dict[str, list[int]]]
+    """Module → test → lines."""
+    failing: list[str] = field(default_factory=list)
+    """What does not pass on the modules as they are, and so says nothing about a mutant."""
+
+
+class Server:
+    """A pytest plugin: collects as usual, then tries mutants instead of running tests."""
+
+    def __init__(
+        self, modules: Sequence[str], mutants: Sequence[Mutant], kept: Path, report: Callable[[Verdict], None],
+        *, cpu_seconds: float, most_seconds: float, jobs: int = 1,
+    ) -> None:  # fmt: skip
+        self._modules, self._mutants, self._kept, self._report = modules, mutants, kept, report
+        self._left, self._most, self._jobs = cpu_seconds, most_seconds, jobs
+        self._kills: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Tries every mutant while there is time."""
+        items = {item.nodeid: item for item in session.items}
+        _warm()
+        reached = self._reached(items)
+        items = {name: item for name, item in items.items() if name in reached.seconds}
+        waiting = list(reversed(self._mutants))
+        running: list[Trial] = []
+        while running or (waiting and self._left > 0):
+            while waiting and self._left > 0 and len(running) < self._jobs:
+                mutant = waiting.pop()
+                order = [items[name] for name in self._order(mutant, reached, items)]
+                if order:
+                    running.append(Trial(mutant, order, reached.seconds, self._most))
+                else:
+                    self._report(Verdict(mutant.name, "survived", "no test comes here", 0.0, str(mutant)))
+            running = [trial for trial in running if not self._ended(trial)]
+            time.sleep(0.05)
+        return True
+
+    def _ended(self, trial: "Trial") -> bool:
+        """Whether the trial is over; then it is reported."""
+        found = trial.look()
+        if found is None:
+            return False
+        self._left -= found.seconds
+        if found.verdict == "killed":
+            self._kills[trial.mutant.function][found.by] += 1
+        self._report(found)
+        return True
+
+    def _order(self, mutant: Mutant, reached: Reached, items: Iterable[str]) -> list[str]:
+        entered = reached.blocks[mutant.module]
+        block = _block_of(mutant)
+        names = [name for name in items if (name in entered if block is None else block in entered.get(name, ()))]
+        kills = self._kills[mutant.function]
+        return sorted(names, key=lambda name: (-kills[name], reached.seconds[name]))
+
+    def _reached(self, items: dict[str, pytest.Item]) -> Reached:
+        """From the file, as far as it goes; what it does not know is run once."""
+        known = _read(self._kept, self._modules)
+        new = {name: item for name, item in items.items() if name not in known.seconds and name not in known.failing}
+        if new:
+            process = os.fork()
+            if not process:
+                _in_child(lambda: _run_all(self._modules, new, known, self._kept))
+            os.waitpid(process, 0)
+        return _read(self._kept, self._modules)
+
+
+def _read(path: Path, modules: Sequence[str]) -> Reached:
+    if not path.exists():
+        return Reached({}, {module: {} for module in modules}, [])
+    return Reached(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def _warm() -> None:
+    """Loads what every fork would load anew."""
+    from understudy.codec.table import TableCodec
+    from understudy.testing import cases
+
+    TableCodec.of(cases.small())
+
+
+def _in_child(work: Callable[[], int]) -> None:
+    """Does the work and ends this process, whatever happens."""
+    status = 70
+    try:
+        os.setpgid(0, 0)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nothing, stream)
+        status = work()
+    finally:
+        os._exit(status)
+
+
+def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    """Whether the test passes; what it shares with the following one (a release, say) is kept for that."""
+    reports = runtestprotocol(item, nextitem=following, log=False)
+    return all(report.outcome != "failed" for report in reports)
+
+
+def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, most_seconds: float) -> int:
+    """Tells the parent which test runs, and ends with 1 where one fails."""
+    try:
+        put_in_place(mutant)
+    except NotInPlaceError:
+        return 3
+    except BaseException:
+        return 1
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        if time.process_time() > most_seconds:
+            break
+        os.write(write, f"{item.nodeid}\n".encode())
+        if not _passes(item, following):
+            return 1
+    return 0
+
+
+class Trial:
+    """A process that meets one mutant with one test after the other, and is ended if one of them hangs."""
+
+    def __init__(
+        self, mutant: Mutant, items: Sequence[pytest.Item], usual: dict[str, float], most_seconds: float
+    ) -> None:
+        self.mutant, self._usual = mutant, usual
+        self._read, write = os.pipe()
+        self._process = os.fork()
+        if not self._process:
+            os.close(self._read)
+            _in_child(lambda: _first_failure(mutant, items, write, most_seconds))
+        os.close(write)
+        os.set_blocking(self._read, False)
+        self._at, self._text, self._began = "", "", time.monotonic()
+
+    def look(self) -> Verdict | None:
+        """The verdict, once there is one."""
+        ended, status, used = os.wait4(self._process, os.WNOHANG)
+        with suppress(BlockingIOError):
+            self._text += os.read(self._read, 1 << 16).decode(errors="replace")
+        last = self._text.rstrip("\n").rpartition("\n")[2]
+        if last != self._at:
+            self._at, self._began = last, time.monotonic()
+        if ended:
+            return self._verdict(os.waitstatus_to_exitcode(status), used)
+        if time.monotonic() - self._began <= 100 * self._usual.get(self._at, 1.0) + HANGS:
+            return None
+        os.killpg(self._process, signal.SIGKILL)
+        _, _, used = os.wait4(self._process, 0)
+        return self._verdict(-signal.SIGKILL, used)
+
+    def _verdict(self, code: int, used: resource.struct_rusage) -> Verdict:
+        os.close(self._read)
+        verdict = {0: "survived", 3: "not in place"}.get(code, "killed")
+        by = "" if verdict != "killed" else self._at or "loading"
+        seconds = round(used.ru_utime + used.ru_stime, 2)
+        return Verdict(self.mutant.name, verdict, by, seconds, str(self.mutant))
+
+
+def _run_all(modules: Sequence[str], items: dict[str, pytest.Item], known: Reached, out: Path) -> int:
+    """Runs these tests with modules that note which blocks are entered, and adds what they entered to what is known."""
+    entered: dict[str, set[int]] = {module: set() for module in modules}
+    for module in modules:
+        replace_module(module, _noting(module), _hit=entered[module].add)
+    following = [*list(items.values())[1:], None]
+    for (name, item), after in zip(items.items(), following, strict=True):
+        _forget(modules)
+        for lines in entered.values():
+            lines.clear()
+        began = time.process_time()
+        if not _passes(item, after):
+            known.failing.append(name)
+            continue
+        known.seconds[name] = round(time.process_time() - began, 3)
+        for module, lines in entered.items():
+            if lines:
+                known.blocks[module][name] = sorted(lines)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = out.with_suffix(".draft")
+    draft.write_text(json.dumps(asdict(known)), encoding="utf-8")
+    draft.rename(out)
+    return 0
+
+
+def _forget(modules: Sequence[str]) -> None:
+    """Empties caches, so that what a test needs is computed in it."""
+    for module in modules:
+        loaded = sys.modules[f"understudy.{module}"]
+        places = [loaded.__dict__, *(vars(found) for found in vars(loaded).values() if isinstance(found, type))]
+        for place in places:
+            for found in list(place.values()):
+                if hasattr(found, "cache_clear"):
+                    found.cache_clear()
+
+
+def _noting(module: str) -> ast.Module:
+    """The module, every block of whose functions begins with a note; kernels are left as they are."""
+    tree = ast.parse(source_of(module))
+    kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef) and is_kernel(node)]
+    inside = {id(part) for node in kernels for part in ast.walk(node)}
+    for node in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and id(node) not in inside]:
+        for block in _blocks(node):
+            note = ast.parse(f"_hit({block[0].lineno})").body[0]
+            place = 1 if block is node.body and ast.get_docstring(node) and len(block) > 1 else 0
+            block.insert(place, ast.copy_location(note, block[0]))
+    return ast.fix_missing_locations(tree)
+
+
+def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
+    """Lists of statements that run or do not run together."""
+    found: list[list[ast.stmt]] = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.ClassDef | ast.FunctionDef) and part is not node:
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(part, name, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                found.append(block)
+    return found
+
+
+def _block_of(mutant: Mutant) -> int | None:
+    """The first line of the block that the mutant stands in; None where entering it is not noted."""
+    source = source_of(mutant.module)
+    tree = ast.parse(source)
+    if affected_kernels(source, mutant.function) or not _in_function(tree, mutant):
+        return None
+    node: ast.AST = tree
+    line = None
+    for name, place in mutant.path:
+        value = getattr(node, name)
+        if isinstance(node, ast.FunctionDef) and name != "body":
+            return None  # a default: it is in force wherever the function is called, or earlier
+        if isinstance(value, list) and name in ("body", "orelse", "finalbody") and isinstance(value[0], ast.stmt):
+            line = value[0].lineno if not isinstance(node, ast.Module | ast.ClassDef) else None
+        node = value if place is None else value[place]
+    return line
+
+
+def _in_function(tree: ast.Module, mutant: Mutant) -> bool:
+    node: ast.AST = tree
+    for name, place in mutant.path:
+        if isinstance(node, ast.FunctionDef):
+            return True
+        value = getattr(node, name)
+        node = value if place is None else value[place]
+    return False
