@@ -66,7 +66,7 @@ from understudy.release.check import (
     held_back_tables,
     stored_tables,
 )
-from understudy.release.files import MANIFEST, SIGNATURE, Effort, check_expected, check_files
+from understudy.release.files import MANIFEST, SIGNATURE, Effort, check_expected, check_files, finish_waiting
 from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.provenance import PACKAGES_FILE, check_packages, read_signature
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
@@ -635,7 +635,7 @@ def inspect_release(folder: str | Path, *, everything: bool = False) -> Inspecti
     memory, whatever the folder holds.
     """
     place = Path(folder)
-    if not place.is_dir():
+    if not place.is_dir() and not finish_waiting(place):
         return Inspection((Problem(str(folder), "is not a folder.", "Name the folder that synthesize wrote."),))
     if not (place / MANIFEST).is_file() and not (place / "statement.json").is_file():
         rule = f"is not a release folder: no {MANIFEST}."
