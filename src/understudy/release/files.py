@@ -292,19 +292,31 @@ def published(target: Path, completing: Callable[[], None] | None = None) -> Ite
             _write_manifest(staging)
             seal(staging)
         except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
+            _discard(staging, final)
             raise
         try:
             if completing is not None:
                 standing().completing(staging, final)
                 completing()
         except UnderstudyError:  # refused: nobody may see it. Anything else may have struck after it was put on record.
-            shutil.rmtree(staging, ignore_errors=True)
+            _discard(staging, final)
             raise
         put_in_place(staging, target)
     finally:
         if handle is not None:
             os.close(handle)
+
+
+def _discard(staging: Path, final: Path) -> None:
+    """Removes a folder; where a disk that failed may keep it, and it may be whole by then, that goes on record."""
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        (staging / MANIFEST).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError:
+        pass
+    standing().unsure(final)
 
 
 def _staging(final: Path) -> tuple[Path, int | None]:

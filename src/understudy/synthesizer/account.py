@@ -344,6 +344,8 @@ class Charged:
                 self.working.discard()
             self.working.let_go()
             return
+        if outcome == "failed" and standing().is_unsure:
+            return  # its release may be whole, and then the next command puts it in place
         with suppress(UnderstudyError):  # noted before, or a note for the owner's reading that cannot be written
             self.ledger.finish(self.receipt.run, outcome)
         if self.folder is not None and outcome == "released":
@@ -410,6 +412,8 @@ def place_waiting(
             continue
         record = _Record.of(target, account, release.statement.run)
         if is_continuable(design) and record.outcome != "released":
+            continue
+        if record.outcome == "failed" and not resume:  # it is on record that there is no release
             continue
         refused = _refusal(folder, release, design, wanted, record, seed=seed)
         if refused is not None and resume:
