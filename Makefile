@@ -9,6 +9,10 @@ JOBS ?= 2
 STUDIES := rdt_panels steps_simulation nist_field youth_voters
 KEEP ?= .studies-cache
 SMOKE := .studies-smoke
+KILLS ?= 1000
+SEED ?= $(shell date +%s)
+AUDITED := .venv-audited
+AUDITED_EXTRAS := excel,stats,classifiers,postgres,delta,iceberg,studio,sign
 
 LOWEST := .venv-lowest
 LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
@@ -16,7 +20,7 @@ LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema te
 # The suite starts hundreds of processes that load the package: byte code is kept, whatever the shell is set to.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest pictures docs docs-pictures studies studies-smoke lint types layers kernels clean
+.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest test-faults digests same-bytes dependency-audit pictures docs docs-pictures studies studies-smoke lint types layers kernels clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
@@ -25,6 +29,9 @@ help:
 	@echo "make test-engines  databases, lakes and Spark, each started for real (PostgreSQL and a Java runtime must be there)"
 	@echo "make test-slow  statistics that need minutes"
 	@echo "make test-explore  the suite with fresh random examples of its properties"
+	@echo "make test-faults  a campaign of kills (KILLS=1000), full, failing, lost and read-only disks, memory and clock"
+	@echo "make digests    what fixed answers and a fixed seed give, file by file; make same-bytes compares those of several Pythons"
+	@echo "make dependency-audit  known vulnerabilities of what understudy needs (asks a public list; needs a network)"
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
@@ -86,10 +93,27 @@ test-engines: $(STAMP) $(ENGINES_STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests/engines
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m slow
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines --ignore tests/faults -m slow
 
 test-explore: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow" --hypothesis-profile explore
+
+# Kills and faults take minutes of a processor; a seed of its own each time finds more than the same one again.
+test-faults: $(STAMP)
+	KILLS=$(KILLS) SEED=$(SEED) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow" -rP tests/faults
+
+digests: $(STAMP)
+	$(BIN)/python -W ignore -m tests.release.reproduced > digests.json
+
+same-bytes:
+	$(PYTHON) tests/release/same_bytes.py digests/*/digests.json
+
+# What a fresh installation with all extras gets, in an environment of its own: what is installed here may be older.
+dependency-audit:
+	$(PYTHON) -m venv --clear $(AUDITED)
+	$(AUDITED)/bin/python -m pip install --quiet --disable-pip-version-check "pip-audit>=2.7"
+	$(AUDITED)/bin/python -m pip install --quiet --disable-pip-version-check ".[$(AUDITED_EXTRAS)]"
+	$(AUDITED)/bin/pip-audit --local --desc --progress-spinner off
 
 # The wheel as users get it, not the working tree, with the lowest version of each dependency that we declare.
 test-lowest:
@@ -128,4 +152,4 @@ docs-pictures: $(STAMP)
 	$(BIN)/python -m website.pictures
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(SMOKE) .axe .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) $(AUDITED) $(SMOKE) digests digests.json .axe .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

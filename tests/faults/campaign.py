@@ -130,7 +130,7 @@ class Site:
         """Whether what the command is for is there."""
         if self.kind == "ledger":
             return self._has_ledger()
-        return (self.out / {"compare": "study.html", "choose": "choice.json"}.get(self.kind, "manifest.json")).exists()
+        return (self.out / {"compare": "index.html", "choose": "choice.json"}.get(self.kind, "manifest.json")).exists()
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,9 @@ def main(words: list[str]) -> int:
     print(f"{asked.kills} kills, seed {asked.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="faults-") as root:
         campaign = Campaign(Path(root), asked.seed)
-        for _ in range(asked.kills):
+        for done in range(asked.kills):
+            if done and done % 50 == 0:
+                print(f"{done} kills", flush=True)
             campaign.kill_one()
     for what, times in sorted(campaign.seen.items()):
         print(f"{times:6d}  {what}")

@@ -181,13 +181,14 @@ MODEL_BYTES = 2**28
 
 @dataclass(slots=True)
 class Effort:
-    """What may still be read, and what was not checked. Without limits everything is."""
+    """What may still be read, what was not checked, and what cannot be. Without limits all that can be is."""
 
     file_bytes: float = math.inf
     cells: float = math.inf
     noisy_values: int | None = None
     model_bytes: float = math.inf
     unchecked: list[str] = field(default_factory=list)
+    believed: list[str] = field(default_factory=list)
 
     @classmethod
     def limited(cls) -> "Effort":
