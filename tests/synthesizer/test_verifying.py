@@ -15,7 +15,7 @@ from understudy.schema import Schema
 from understudy.synthesizer.verifying import inspect_release
 
 FIXED = {
-    "fieldgroups": (simple(), {"method": "fieldgroups", "epsilon": 2.0}),
+    "independent, pure": (simple(), {"method": "independent", "epsilon": 2.0}),
     "independent, exact sums": (simple(), {"method": "independent", "epsilon": 2.0, "delta": 1e-6}),
     "independent, copies": (
         simple(),
