@@ -129,7 +129,7 @@ class CellGain:
 
     def at(self, scale: float) -> float:
         """Rows mended by a measurement with noise of that scale."""
-        return sum(part.beyond(scale) for part in self.parts)
+        return math.fsum(part.beyond(scale) for part in self.parts)
 
 
 def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Floats) -> Ints:
