@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.campaign import Before, Broken, Campaign, Ended, Site, check_after
+from tests.faults.campaign import Before, Broken, Campaign, Site, check_after
+from tests.processes import Ended
 
 KILLS = int(os.environ.get("KILLS", "0"))
 SEED = int(os.environ.get("SEED", "20"))
