@@ -13,6 +13,10 @@ MUTATION_SEED ?= 20
 STUDIES := rdt_panels steps_simulation nist_field youth_voters
 KEEP ?= .studies-cache
 SMOKE := .studies-smoke
+KILLS ?= 1000
+SEED ?= $(shell date +%s)
+AUDITED := .venv-audited
+AUDITED_EXTRAS := excel,stats,classifiers,postgres,delta,iceberg,studio,sign
 
 LOWEST := .venv-lowest
 LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
@@ -20,7 +24,7 @@ LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema te
 # The suite starts hundreds of processes that load the package: byte code is kept, whatever the shell is set to.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest package pictures docs docs-pictures gallery studies studies-smoke lint types layers kernels clean bench test-peers test-mutations
+.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest package pictures docs docs-pictures gallery studies studies-smoke lint types layers kernels clean bench test-peers test-mutations test-faults digests same-bytes dependency-audit
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
@@ -31,6 +35,9 @@ help:
 	@echo "make test-explore  the suite with fresh random examples of its properties"
 	@echo "make test-peers  prices and samplers against dp-accounting and OpenDP"
 	@echo "make test-mutations  small mistakes planted in privacy, counts, codec, statements and cost parts: which do tests miss?"
+	@echo "make test-faults  a campaign of kills (KILLS=1000), full, failing, lost and read-only disks, memory and clock"
+	@echo "make digests    what fixed answers and a fixed seed give, file by file; make same-bytes compares those of several Pythons"
+	@echo "make dependency-audit  known vulnerabilities of what understudy needs (asks a public list; needs a network)"
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make package    wheel and source distribution in dist/; the wheel, built from the latter, is installed afresh and runs the demo"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
@@ -105,7 +112,7 @@ test-peers: $(STAMP) $(PEERS_STAMP)
 	REQUIRE_PEERS=1 $(BIN)/python -m pytest tests/reference/test_peers.py
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m slow
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines --ignore tests/faults -m slow
 
 test-explore: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow" --hypothesis-profile explore
@@ -113,6 +120,23 @@ test-explore: $(STAMP)
 # A sample of mutants of each group; what is known is kept in .mutation, and a later run goes on from there.
 test-mutations: $(STAMP)
 	$(BIN)/python -m tests.mutation $(MUTATE) --sample $(MUTANTS) --seed $(MUTATION_SEED)
+
+# Kills and faults take minutes of a processor; a seed of its own each time finds more than the same one again.
+test-faults: $(STAMP)
+	KILLS=$(KILLS) SEED=$(SEED) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow" -rP tests/faults
+
+digests: $(STAMP)
+	$(BIN)/python -W ignore -m tests.release.reproduced > digests.json
+
+same-bytes:
+	$(PYTHON) tests/release/same_bytes.py digests/*/digests.json
+
+# What a fresh installation with all extras gets, in an environment of its own: what is installed here may be older.
+dependency-audit:
+	$(PYTHON) -m venv --clear $(AUDITED)
+	$(AUDITED)/bin/python -m pip install --quiet --disable-pip-version-check "pip-audit>=2.7"
+	$(AUDITED)/bin/python -m pip install --quiet --disable-pip-version-check ".[$(AUDITED_EXTRAS)]"
+	$(AUDITED)/bin/pip-audit --local --desc --progress-spinner off
 
 # The wheel as users get it, not the working tree, with the lowest version of each dependency that we declare.
 test-lowest:
@@ -170,4 +194,4 @@ docs-pictures: $(STAMP)
 	$(BIN)/python -m website.pictures
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .venv-package dist $(SMOKE) .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) .venv-package dist $(SMOKE) .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache $(AUDITED) digests digests.json

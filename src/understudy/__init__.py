@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from understudy.privacy.cost import Budget, Cost
     from understudy.privacy.ledger import Ledger
     from understudy.release import Release, Statement
-    from understudy.release import verify_release as verify
     from understudy.schema import Schema, Unit
     from understudy.synthesizer import Synthesizer, plan, synthesize
+    from understudy.synthesizer.verifying import verify_release as verify
 
 __version__ = "0.2.0"
 
@@ -84,7 +84,7 @@ _PLACES = {
     "read_table": ("understudy.counts.files", "read_table"),
     "schema": ("understudy.schema", None),
     "synthesize": ("understudy.synthesizer", "synthesize"),
-    "verify": ("understudy.release", "verify_release"),
+    "verify": ("understudy.synthesizer.verifying", "verify_release"),
 }
 
 

@@ -59,6 +59,7 @@ class Standing:
     def __init__(self) -> None:
         self._charges: dict[str, _Charge] = {}
         self._folders: list[tuple[os.stat_result, Path, Path]] = []
+        self._unsure: list[Path] = []
 
     def charging(self, run: str, amount: str, ledger: Path) -> None:
         """A charge is about to be written; until `charged` is called it may or may not be on disk."""
@@ -82,6 +83,15 @@ class Standing:
         """A folder is complete under its first name and about to get its final one."""
         self._folders.append((staging.stat(), staging, final))
 
+    def unsure(self, final: Path) -> None:
+        """What was written for a folder may be whole, and could neither be put in place nor removed."""
+        self._unsure.append(final)
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether a release may wait beside its place although the command failed."""
+        return bool(self._unsure)
+
     @property
     def is_charged(self) -> bool:
         """Whether a charge stands, or may stand."""
@@ -96,7 +106,7 @@ class Standing:
         """What was charged and what exists, in words that are true at this moment."""
         stands = [charge for charge in self._charges.values() if charge.stands]
         unknown = [charge for charge in self._charges.values() if charge.stands is None]
-        parts = [_stands(stands, self.complete)] if stands else []
+        parts = [_stands(stands, self.complete, self._unsure)] if stands else []
         tells = "was charged could not be found out: `understudy ledger show` tells, for"
         parts += [f"Whether {charge.words} {tells} {charge.ledger}." for charge in unknown]
         if not parts and self.complete:
@@ -104,7 +114,7 @@ class Standing:
         return " ".join(parts) or "Nothing was charged."
 
 
-def _stands(charges: list[_Charge], complete: list[Path]) -> str:
+def _stands(charges: list[_Charge], complete: list[Path], unsure: list[Path]) -> str:
     one = len(charges) == 1
     words = ", ".join(charge.words for charge in charges)
     if complete:
@@ -113,6 +123,9 @@ def _stands(charges: list[_Charge], complete: list[Path]) -> str:
         return f"{released}; the {'charge' if one else 'charges'} of {words} {'stands' if one else 'stand'}."
     ledgers = _listed(list(dict.fromkeys(charge.ledger for charge in charges)))
     said = f"The {'charge' if one else 'charges'} of {words} in {ledgers} {'stands' if one else 'stand'}; "
+    if unsure:
+        tells = "could not be found out; the same command, given again, puts it in place if it was"
+        return f"{said}whether the release in {_listed(unsure)} was complete {tells}."
     remarks = dict.fromkeys(charge.remark for charge in charges if charge.remark)
     return " ".join([said + "no release was written.", *remarks])
 

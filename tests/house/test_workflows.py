@@ -66,7 +66,8 @@ def test_workflows_call_targets_that_exist(path: Path) -> None:
 
 def test_make_takes_the_python_it_is_given() -> None:
     assert "PYTHON ?=" in MAKEFILE
-    assert MAKEFILE.count("$(PYTHON) -m venv") == 3  # the usual one, the oldest dependencies, the package
+    # The usual environment, those of the oldest dependencies and of the package, and that of the dependency audit.
+    assert MAKEFILE.count("$(PYTHON) -m venv") == 4
 
 
 def test_what_must_pass_runs_on_every_python_that_is_supported() -> None:

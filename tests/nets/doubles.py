@@ -45,8 +45,8 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.training import Contributions
 from understudy.privacy.trees import Halving, Ranges
 from understudy.release import Release, verify_release
+from understudy.release.files import working_place
 from understudy.synthesizer import pipeline, synthesize
-from understudy.synthesizer.account import working_place
 from understudy.testing import cases as tables
 
 

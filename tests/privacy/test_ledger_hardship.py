@@ -164,6 +164,21 @@ def test_new_ledger_is_private_to_its_owner_and_replaces_nothing(tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
 
 
+def test_a_ledger_whose_making_was_cut_short_is_made_now(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.touch(0o644)
+    with pytest.raises(LedgerError, match="ledger init"):
+        Ledger.open(path)
+    assert run("ledger", "init", path, "--dataset", "people", "--epsilon", 2).status == 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert Ledger.open(path).datasets() == ["people"]
+    with pytest.raises(LedgerError, match="exists already"):
+        Ledger.create(path, "others", Budget(1.0))
+    (tmp_path / "text").write_text("not a ledger")
+    with pytest.raises(LedgerError, match="exists already"):
+        Ledger.create(tmp_path / "text", "people", Budget(1.0))
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_damaged_file_is_told_and_never_breaks_out(tmp_path: Path, seed: int) -> None:
     """Whatever bytes are overwritten: verify tells or the entries are whole, and errors are ours."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from tests.release.people import people, simple
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.release import verify_release
+from understudy.release.files import finish_waiting
 
 RACERS = 6
 KILLED = """
@@ -61,24 +63,87 @@ def test_runs_that_race_for_one_output_pay_once(ledger: Ledger) -> None:
     assert left == ["ledger.db", "out", "schema.yaml", "table.parquet"]
 
 
-@pytest.mark.parametrize("lasting", [True, False])
-def test_a_release_left_by_a_kill_is_put_in_place_and_paid_once(ledger: Ledger, lasting: bool) -> None:
-    here = ledger.path.parent
-    charged = ("--ledger", str(ledger.path), "--dataset", "people") if lasting else ()
+@pytest.fixture(params=[True, False], ids=["lasting ledger", "ledger of the run alone"])
+def killed(request: pytest.FixtureRequest, ledger: Ledger) -> tuple[str, ...]:
+    """How the next command is charged, after one that was killed when its release was complete but not in place."""
+    charged = ("--ledger", str(ledger.path), "--dataset", "people") if request.param else ()
     assert _told(_start(ledger, *charged, script=KILLED))[0] == -signal.SIGKILL
-    (left,) = here.glob(".out.*.partial")
-    status, said = _told(_start(ledger, *charged))
-    assert status == 2
-    assert f"complete in {str(left)!r}".replace(" ", "") in said.replace(" ", "")
-    assert "--resume" in said
-    status, said = _told(_start(ledger, *charged, "--epsilon", "2", "--resume"))
+    assert len(list(ledger.path.parent.glob(".out.*.partial"))) == 1
+    return charged
+
+
+def _is_finished(ledger: Ledger, killed: tuple[str, ...]) -> None:
+    here = ledger.path.parent
+    assert verify_release(here / "out") == []
+    assert _kinds(ledger) == (["dataset", "charge", "finish"] if killed else ["dataset"])
+    assert [path.name for path in here.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("more", [(), ("--resume",)], ids=["same again", "resumed"])
+def test_a_release_left_by_a_kill_is_put_in_place_and_paid_once(
+    ledger: Ledger, killed: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    status, said = _told(_start(ledger, *killed, *more))
+    assert status == 0, said
+    assert ("was complete but not in place" in said) == (not more)
+    assert "Charged to" not in said
+    _is_finished(ledger, killed)
+
+
+def test_other_settings_put_it_in_place_and_are_refused(ledger: Ledger, killed: tuple[str, ...]) -> None:
+    status, said = _told(_start(ledger, *killed, "--epsilon", "2", "--resume"))
     assert status == 2
     assert "other settings (budget)" in said
-    status, said = _told(_start(ledger, *charged, "--resume"))
-    assert status == 0, said
+    assert not (ledger.path.parent / "out").exists(), "a person who names --resume means that very run"
+    status, said = _told(_start(ledger, *killed, "--epsilon", "2"))
+    assert status == 2
+    assert "is now in place" in said
+    assert "Nothing was charged." in said
+    _is_finished(ledger, killed)
+
+
+@pytest.mark.parametrize(
+    "words", [("verify",), ("sample", "--rows", "5", "-o", "rows.csv")], ids=lambda words: words[0]
+)
+def test_commands_that_read_the_output_put_it_in_place(
+    ledger: Ledger, killed: tuple[str, ...], words: tuple[str, ...], monkeypatch
+) -> None:
+    here = ledger.path.parent
+    monkeypatch.chdir(here)
+    ended = Forked(f"import os\nos.chdir({str(here)!r})\n{COMMAND}", words[0], "out", *words[1:]).ended()
+    assert ended.status == 0, ended
     assert verify_release(here / "out") == []
-    assert _kinds(ledger) == (["dataset", "charge", "finish"] if lasting else ["dataset"])
-    assert [path.name for path in here.iterdir() if path.name.startswith(".")] == []
+
+
+def test_nobody_finishes_what_another_process_is_at_work_on(ledger: Ledger) -> None:
+    """The folder is complete, and its process lives: it waits between the record and the rename."""
+    here = ledger.path.parent
+    paused = KILLED.replace("os.kill(os.getpid(), signal.SIGKILL)", "__import__('time').sleep(600)")
+    running = _start(ledger, script=paused)
+    while not list(here.glob(".out.*.partial/manifest.json")):
+        assert running.runs(), running.ended()
+        time.sleep(0.01)
+    assert not finish_waiting(here / "out")
+    assert not (here / "out").exists()
+    assert _told(_start(ledger))[0] == 2
+    running.send(signal.SIGKILL)
+    running.ended()
+    assert finish_waiting(here / "out")
+    assert verify_release(here / "out") == []
+
+
+def test_what_a_kill_left_half_written_goes_with_the_next_run(ledger: Ledger) -> None:
+    here = ledger.path.parent
+    charged = ("--ledger", str(ledger.path), "--dataset", "people")
+    early = "import os, signal, sys\nfrom understudy.release import store\n"
+    early += "store._write_fits = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+    early += "from understudy.cli.app import app\napp(sys.argv[1:])\n"
+    assert _told(_start(ledger, *charged, script=early))[0] == -signal.SIGKILL
+    assert len(list(here.glob(".out.*.partial"))) == 1
+    status, said = _told(_start(ledger, *charged))
+    assert status == 0, said
+    assert list(here.glob(".out.*")) == []
+    assert _kinds(ledger) == ["dataset", "charge", "charge", "finish"], "a charge is never taken back"
 
 
 def test_a_damaged_leftover_blocks_nobody(ledger: Ledger) -> None:

@@ -10,13 +10,13 @@ import pytest
 from tests.release.people import everything, simple
 from understudy.errors import UsageError
 from understudy.privacy.cost import Budget
+from understudy.release.files import working_place
 from understudy.synthesizer.account import (
     Begun,
     Working,
     check_continuable,
     configuration_digest,
     is_continuable,
-    working_place,
 )
 from understudy.synthesizer.design import Copies, Design
 

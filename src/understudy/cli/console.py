@@ -463,6 +463,17 @@ REFUSED = (
     errno.ENAMETOOLONG,
 )
 """Answers of the operating system that are about a path the user named, not about us."""
+FAILING = (
+    errno.EIO,
+    errno.ESTALE,
+    errno.ENODEV,
+    errno.ENXIO,
+    errno.ENOTCONN,
+    errno.ETIMEDOUT,
+    errno.EHOSTDOWN,
+    errno.EREMOTEIO,
+)
+"""What a disk that breaks, or a network drive that goes away, answers."""
 REPORT = "Please report it with the command you typed, the schema and this type, never with rows of the table."
 TITLES: dict[type[UnderstudyError], str] = {
     SchemaError: "Schema",
@@ -525,6 +536,9 @@ def _unexpected(error: BaseException) -> CommandEnding:
         return CommandEnding(4, "Not enough memory or disk", lines)
     if number in LIMITED:
         return CommandEnding(2, "Error", (LIMITED[number], "Raise that limit, and run the command again."))
+    if number in FAILING:
+        said = "A disk failed, or a network drive went away. Check it, then give the same command again."
+        return CommandEnding(4, "Disk", (said,))
     if number in REFUSED:
         reason = os.strerror(number or 0).lower()  # a fixed text; the error's own may quote more
         said = f"The operating system refused: {reason}. Check the paths you named and your rights."

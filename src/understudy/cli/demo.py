@@ -52,9 +52,9 @@ def demo(
     with shell("demo", quiet=quiet, debug=debug, as_json=as_json, charges=True) as place:
         from understudy.cli.synthesize import release_document, show_release
         from understudy.demo import schema_text
-        from understudy.release import verify_release
         from understudy.schema.document import schema_from_text
         from understudy.synthesizer import plan, synthesize
+        from understudy.synthesizer.verifying import verify_release
 
         schema = schema_from_text(schema_text(), SCHEMA)
         _require_ours(private, out)

@@ -48,7 +48,7 @@ def init(
 
         cap = Budget(epsilon, delta)
         rule = _composition(composition)
-        if path.exists():
+        if path.exists() and path.stat().st_size:
             Ledger.open(path).add_dataset(dataset, cap, rule)
             place.note(f"Dataset {dataset!r} was added to {path}.")
         else:

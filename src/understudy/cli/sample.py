@@ -166,6 +166,7 @@ def sign(
         from understudy.release.files import SIGNATURE
         from understudy.release.provenance import new_key as make_key
         from understudy.release.provenance import sign_release
+        from understudy.synthesizer.verifying import planned_costs
 
         if new_key is not None:
             if release is not None or key is not None:
@@ -177,7 +178,7 @@ def sign(
             return
         if release is None or key is None:
             raise UsageError("sign", "needs a release folder and --key.", "Make a key with --new-key if you have none.")
-        fingerprint = sign_release(release, key)
+        fingerprint = sign_release(release, key, planned_costs)
         signature = str(release / SIGNATURE)
         place.json({"release": str(release), "signature": signature, "key": fingerprint, "public_key": None})
         place.line(f"Signed {release} with the key of fingerprint {fingerprint}.")
@@ -209,14 +210,19 @@ def verify(
     with shell("verify", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.release.criteria import read_criteria
         from understudy.release.provenance import check_signature
-        from understudy.release.verify import inspect_release
+        from understudy.synthesizer.verifying import inspect_release
 
         limits = None if criteria is None else read_criteria(criteria)
         found = inspect_release(release, everything=everything)
         signed = [] if key is None or not release.is_dir() else check_signature(release, key, everything=everything)
         listed = tuple(dict.fromkeys((*signed, *found.problems)))
         problems = [dataclasses.asdict(problem) for problem in listed]
-        document = {"release": str(release), "problems": problems, "unchecked": list(found.unchecked)}
+        document = {
+            "release": str(release),
+            "problems": problems,
+            "unchecked": list(found.unchecked),
+            "believed": list(found.believed),
+        }
         if listed:
             place.json({**document, "promise": None, "check": None, "verdicts": [], "signed": None})
             raise ReleaseError(listed)
@@ -252,6 +258,8 @@ def _show_verified(
         place.line(f"It says that it is signed by the key of fingerprint {signer}; check that with --key.")
     for part in cast(list[str], document["unchecked"]):
         place.line(f"Not checked, because there is too much of it: {part}. Check it with --everything.")
+    for part in cast(list[str], document["believed"]):
+        place.line(f"Said by the folder alone, and not checked: {part}.")
     place.line(statement.promise)
     if limits is None:
         show_check(place, statement)

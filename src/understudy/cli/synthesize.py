@@ -35,6 +35,7 @@ from understudy.cli.options import (
     reads_table,
 )
 from understudy.errors import ResourceError, UsageError, size_text
+from understudy.progress import standing
 
 if TYPE_CHECKING:
     from understudy.methods.method import Plan
@@ -102,7 +103,7 @@ def synthesize(
         if rows_file is not None:
             release.sample_to(rows_file, seed=release.config.seed)
         place.json(release_document(release, out) | {"rows_file": rows_file and str(rows_file)})
-        show_release(place, release, out, ledger, resumed=resume)
+        show_release(place, release, out, ledger, resumed=resume or not standing().is_charged)
         note_lines(place, table, known)
 
 

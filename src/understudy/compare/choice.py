@@ -66,13 +66,13 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.ledger_file import Entry
 from understudy.privacy.scores import StandInError
 from understudy.progress import Progress, recorded, silent
-from understudy.release.files import MANIFEST, check_files, refuse_release_folder
+from understudy.release.files import MANIFEST, check_files, refuse_release_folder, working_place
 from understudy.release.release import Release
 from understudy.release.statement import digest_of
 from understudy.release.wording import NEIGHBOURS, charge_note, unit_text
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 from understudy.synthesizer import synthesize
-from understudy.synthesizer.account import unit_words, working_place
+from understudy.synthesizer.account import unit_words
 from understudy.synthesizer.design import Design, check_disk, check_memory, check_without_public
 from understudy.synthesizer.pipeline import Environment
 

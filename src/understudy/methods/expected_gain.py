@@ -128,7 +128,7 @@ class CellGain:
 
     def at(self, scale: float) -> float:
         """Number of rows that a measurement with noise of that scale corrects."""
-        return sum(part.beyond(scale) for part in self.parts)
+        return math.fsum(part.beyond(scale) for part in self.parts)
 
 
 def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Floats, *, pure: bool = False) -> Ints:

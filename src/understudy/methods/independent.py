@@ -13,6 +13,7 @@ Rules. Columns that rules tie together become one joint table on the possible co
 columns as far as the rules allow.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -87,11 +88,12 @@ class Independent(Method):
 def weighted_total(answers: Sequence[Measurement]) -> float:
     """The number of rows, from tables that each count every row once; never below 0.
 
-    Each table's sum has variance cells × noise variance; the weights are inverse to it.
+    Each table's sum has variance cells × noise variance; the weights are inverse to it. Floats that reach a release are
+    added by `fsum`: the built-in `sum` rounds them otherwise from Python 3.12 on.
     """
     weights = [1.0 / (answer.values.size * max(answer.distribution.variance, 1e-300)) for answer in answers]
     sums = [float(answer.values.sum()) for answer in answers]
-    estimate = sum(weight * part for weight, part in zip(weights, sums, strict=True)) / sum(weights)
+    estimate = math.fsum(weight * part for weight, part in zip(weights, sums, strict=True)) / math.fsum(weights)
     return max(0.0, estimate)
 
 

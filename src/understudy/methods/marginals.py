@@ -110,7 +110,7 @@ class Workload:
         for clique, weight in self.weights.items():
             for name in clique:
                 share[name] = share.get(name, 0.0) + weight
-        return {part: sum(share[name] for name in part) for part in within(domain, ordered, ROUND_CELLS)}
+        return {part: math.fsum(share[name] for name in part) for part in within(domain, ordered, ROUND_CELLS)}
 
 
 def within(domain: Domain, cliques: Iterable[Clique], most_cells: int) -> list[Clique]:

@@ -458,13 +458,13 @@ def from_pairs(search: Search, scores: Mapping[Clique, float]) -> NetworkStructu
         widening = [name for name in live if name not in table and domain.cells((*table, name)) <= search.limit]
         if not widening:
             break
-        table.append(max(widening, key=lambda name: sum(score(name, other) for other in table)))
+        table.append(max(widening, key=lambda name: math.fsum(score(name, other) for other in table)))
     families = [Family(name, tuple(table[:place])) for place, name in enumerate(table)]
     left = [name for name in live if name not in table]
     while left:
         chosen = [family.child for family in families]
         offers = [(_parents(search, name, chosen, score), name) for name in left]
-        gains = {name: sum(score(name, other) for other in parents) for parents, name in offers}
+        gains = {name: math.fsum(score(name, other) for other in parents) for parents, name in offers}
         parents, name = max(offers, key=lambda offer: gains[offer[1]])
         families.append(Family(name, parents))
         left.remove(name)

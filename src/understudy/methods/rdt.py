@@ -58,6 +58,7 @@ integer noise; the published pseudo-code filters a new column by the labels of t
 by its own.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -545,7 +546,7 @@ class LabelRun:
         answers = [answer for ensemble in self.answers for answer in ensemble]
         weights = [1.0 / answer.values.size for answer in answers]
         sums = [weight * float(answer.values.sum()) for weight, answer in zip(weights, answers, strict=True)]
-        return sum(sums) / sum(weights)
+        return math.fsum(sums) / math.fsum(weights)
 
 
 def check_dense(settings: LabelSettings) -> None:

@@ -12,6 +12,7 @@ Which columns are wide follows from noisy answers about columns, and which pairs
 rest is post-processing.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -86,7 +87,7 @@ class WideColumns:
         All relations of the wide column follow from this pair, so all that is off in them counts.
         """
         wide = self._larger(pair)
-        all_off = sum(score for other, score in scores.items() if wide in other)
+        all_off = math.fsum(score for other, score in scores.items() if wide in other)
         times = all_off / scores[pair]
         return CellGain.concentrated(self.counts[wide], scores[pair], noise, cut.floor / noise, times)
 

@@ -569,7 +569,8 @@ def descend(program: Program, folded: Folded, total: float, stopping: Stopping, 
     if theta.any():
         _apply(program.forward, program.accept, program.offsets, program.data, theta)
     steepest = float(folded.precision.max(initial=0.0))
-    steepest += sum(float(folded.group_precision[row[3] : row[3] + row[4]].max(initial=0.0)) for row in folded.sums)
+    groups = (folded.group_precision[row[3] : row[3] + row[4]] for row in folded.sums)
+    steepest += math.fsum(float(group.max(initial=0.0)) for group in groups)
     rate = start.rate if start is not None and start.rate > 0.0 else 2.0 / (max(steepest, 1e-300) * total)
     loss, steps, rate = _descend(
         program.forward,

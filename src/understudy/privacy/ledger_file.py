@@ -256,7 +256,8 @@ class Store:
         (journal,) = self._connection.execute("PRAGMA journal_mode").fetchone()
         form = self._form()
         if not os.path.getsize(self._path):
-            raise LedgerError(str(self._path), "is empty: its making was cut short.", "Delete it and make it again.")
+            fix = "Make it again with `understudy ledger init`; nothing was ever charged to it."
+            raise LedgerError(str(self._path), "is empty: its making was cut short.", fix)
         if application != APPLICATION:
             raise LedgerError(str(self._path), "is not a ledger.", "Name a file made by `understudy ledger init`.")
         if journal == "wal":  # it was switched just now; `_connect` looks before SQLite makes a second file
@@ -320,16 +321,16 @@ class Store:
 
 
 def create_file(path: Path, first: Entry) -> None:
-    """Makes the ledger with its first line, on disk and readable by its owner only; refuses to replace a file."""
+    """Makes the ledger with its first line, on disk and readable by its owner only; refuses to replace a file.
+
+    An empty file is one whose making was cut short before its first line: it is made now.
+    """
     with _translated(path):
-        try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except FileExistsError as error:
-            fix = "Choose another name, or add a dataset to the ledger that is there."
-            raise LedgerError(str(path), "exists already.", fix) from error
-        os.close(handle)
+        made = _new_file(path)
         try:
             with closing(_connect(path, 5.0)) as connection, _transaction(connection):
+                if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+                    raise LedgerError(str(path), *_EXISTS)  # another process was first
                 store = Store(connection, path)
                 store.define()
                 store.append(first)
@@ -337,11 +338,33 @@ def create_file(path: Path, first: Entry) -> None:
             if not os.path.getsize(path):  # nothing was committed, so nobody else can have charged here
                 os.unlink(path)
             raise
+        if not os.path.samestat(made, os.stat(path)):  # another process, whose making failed, removed it
+            raise LedgerError(str(path), "was replaced while it was made.", "Make it again.")
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+_EXISTS = ("exists already.", "Choose another name, or add a dataset to the ledger that is there.")
+
+
+def _new_file(path: Path) -> os.stat_result:
+    """An empty file for its owner alone; one that is there must be empty and their own."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size or status.st_uid != os.geteuid():
+            raise LedgerError(str(path), *_EXISTS) from error
+        handle = os.open(path, flags)
+        os.fchmod(handle, 0o600)
+    try:
+        return os.fstat(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

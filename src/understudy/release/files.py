@@ -9,13 +9,19 @@ columns compress better, headers and footers come on top.
 
 A folder that appears at once or not at all
 -------------------------------------------
-It is written beside its target, synced, listed, then renamed. A process that is killed leaves the target absent; the
-unfinished sibling (its name starts with a dot and ends in `.partial`) can be deleted. Names are fixed, links are
-refused, an existing target is never touched.
+It is written beside its target, synced, listed, then renamed. A process that is killed leaves the target absent and an
+unfinished sibling (its name starts with a dot and ends in `.partial`), which the next one that reserves the target
+removes (`clear_unfinished`). Names are fixed, links are refused, an existing target is never touched.
 
 What must be on record before anybody can see the target (`completing`) is called when the sibling is complete, just
 before the rename. From that call on the sibling stays, unless it was refused: it is the finished folder. If it cannot
-be renamed, or the process ends before that, it waits beside the target (`waiting_folders`) and can be put in place.
+be renamed, or the process ends before that, it waits beside the target (`waiting_folders`). The next command that names
+the target puts it in place: the one that would write there, or one that would read what is there (`finish_waiting`).
+
+A manifest appears as a whole or not at all, as the last file; so a sibling with a manifest is complete, and one
+without is not. Whoever writes a sibling holds a lock on it, which the operating system lets go when the process ends,
+however it ends; so nobody finishes or removes what another process is still at work on. Where the file system has no
+locks, nothing is removed, and only who reserved the target finishes anything.
 
 Whoever pays for what goes into a folder reserves the target first (`reserved`), so that a second process is refused
 before it pays as well. A reservation is a lock on a file beside the target; the operating system lets go of it when the
@@ -40,6 +46,7 @@ and no serial number, so that the same installation writes the same bytes.
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import math
@@ -57,7 +64,7 @@ from typing import BinaryIO
 
 from understudy.codec.axes import Continuum, axis_of
 from understudy.errors import InputError, Problem, ReleaseError, ResourceError, UnderstudyError, UsageError
-from understudy.folders import locked, sync
+from understudy.folders import locked, sync, write_durably
 from understudy.models.model import open_plain, read_json
 from understudy.progress import standing
 from understudy.schema import Boolean, Category, Column, Cut, Derived, OpenCategory, Schema
@@ -182,13 +189,14 @@ MODEL_BYTES = 2**28
 
 @dataclass(slots=True)
 class Effort:
-    """What may still be read, and what was not checked. Without limits everything is."""
+    """What may still be read, what was not checked, and what cannot be. Without limits all that can be is."""
 
     file_bytes: float = math.inf
     cells: float = math.inf
     noisy_values: int | None = None
     model_bytes: float = math.inf
     unchecked: list[str] = field(default_factory=list)
+    believed: list[str] = field(default_factory=list)
 
     @classmethod
     def limited(cls) -> "Effort":
@@ -286,29 +294,71 @@ def published(target: Path, completing: Callable[[], None] | None = None) -> Ite
     """
     check_free(target)
     final = target.absolute()
-    staging = final.parent / f".{final.name}.{secrets.token_hex(NAME_BYTES)}.partial"
-    staging.mkdir()
+    staging, handle = _staging(final)
     try:
-        yield staging
-        _write_manifest(staging)
-        seal(staging)
+        try:
+            yield staging
+            _write_manifest(staging)
+            seal(staging)
+        except BaseException:
+            _discard(staging, final)
+            raise
+        try:
+            if completing is not None:
+                standing().completing(staging, final)
+                completing()
+        except UnderstudyError:  # refused: nobody may see it. Anything else may have struck after it was put on record.
+            _discard(staging, final)
+            raise
+        put_in_place(staging, target)
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _discard(staging: Path, final: Path) -> None:
+    """Removes a folder; where a disk that failed may keep it, and it may be whole by then, that goes on record."""
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        (staging / MANIFEST).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError:
+        pass
+    standing().unsure(final)
+
+
+def _staging(final: Path) -> tuple[Path, int | None]:
+    """A new folder beside the target, and the lock that says that this process is at work on it (None: no locks)."""
+    while True:  # whoever clears up may have taken it for a dead one between its making and its locking
+        staging = final.parent / f".{final.name}.{secrets.token_hex(NAME_BYTES)}.partial"
+        staging.mkdir()
+        try:
+            handle = _locked_folder(staging)
+        except (BlockingIOError, FileNotFoundError):
+            continue
+        except OSError:
+            return staging, None
+        if staging.exists():
+            return staging, handle
+        os.close(handle)
+
+
+def _locked_folder(folder: Path) -> int:
+    """The lock on a folder; raises BlockingIOError if another process holds it."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
+        os.close(handle)
         raise
-    try:
-        if completing is not None:
-            standing().completing(staging, final)
-            completing()
-    except UnderstudyError:  # refused: nobody may see it. Anything else may have struck after it was put on record.
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
-    put_in_place(staging, target)
+    return handle
 
 
 def put_in_place(staging: Path, target: Path) -> None:
     """Renames a complete folder to its target; if that cannot be done the folder stays, and the error names it."""
     complete = f"is complete in {str(staging)!r} but could not be put in place"
-    fix = "Rename that folder by hand; do not delete it."
+    fix = "Once the name is free and can be written, give the same command again; do not delete that folder."
     try:
         check_free(target)
         os.rename(staging, target.absolute())
@@ -324,10 +374,72 @@ def put_in_place(staging: Path, target: Path) -> None:
 
 def waiting_folders(target: Path) -> list[Path]:
     """Complete folders that a process left beside the target because it ended before it could put them in place."""
+    return [one for one in _left_beside(target) if (one / MANIFEST).is_file()]
+
+
+def clear_unfinished(target: Path) -> None:
+    """Removes what killed processes left half-written beside a target that this process has reserved."""
+    for folder in _left_beside(target):
+        if (folder / MANIFEST).exists():
+            continue
+        with contextlib.suppress(OSError):  # no locks here, or not ours to remove: it stays
+            handle = _locked_folder(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(handle)
+
+
+def finish_waiting(target: Path) -> bool:
+    """Puts the one complete release that waits beside an absent target in place; whether it did.
+
+    For whoever would read the target. It changes nothing where that is not certain to be right: where a process is at
+    work, where a run keeps a state to go on from (its ledger must tell which release counts), where files were altered.
+    """
+    final = target.absolute()
+    try:
+        if os.path.lexists(final) or working_place(final).exists():
+            return False
+        for folder in waiting_folders(final):
+            handle = _locked_folder(folder)
+            try:
+                if (folder / RELEASE_FILE).is_file() and not check_files(folder):
+                    with reserved(final):
+                        seal(folder)
+                        put_in_place(folder, final)
+                    return True
+            finally:
+                os.close(handle)
+    except (UnderstudyError, OSError):
+        return False
+    return False
+
+
+def working_place(target: Path) -> Path:
+    """Where a run that writes to `target` keeps its state.
+
+    >>> working_place(Path("/data/release")).name
+    '.release.working'
+    """
+    final = target.absolute()
+    return final.parent / f".{final.name}.working"
+
+
+def _left_beside(target: Path) -> list[Path]:
+    """Folders under first names of the target that no living process is known to work on."""
     final = target.absolute()
     start = f".{final.name}."
     found = [entry for entry in final.parent.iterdir() if entry.name.startswith(start) and entry.suffix == ".partial"]
-    return sorted(one for one in found if not one.is_symlink() and (one / MANIFEST).is_file())
+    return sorted(one for one in found if not one.is_symlink() and one.is_dir() and not _is_at_work(one))
+
+
+def _is_at_work(folder: Path) -> bool:
+    """Whether another process holds the folder; without locks nobody can tell, and a reservation has to do."""
+    try:
+        os.close(_locked_folder(folder))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def seal(folder: Path) -> None:
@@ -370,7 +482,7 @@ def _write_manifest(folder: Path) -> None:
         for name in listed_files(folder)
     }
     text = json.dumps({"format": FORMAT, "files": files}, indent=1, ensure_ascii=True)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    write_durably(folder / MANIFEST, text.encode() + b"\n", for_all=True)
 
 
 def _check_name(target: Path) -> None:

@@ -38,6 +38,8 @@ from understudy.release.files import (
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+    from understudy.release.verify import Replan
+
 FORMAT = "understudy signature, format 1"
 ALGORITHM = "ed25519"
 _CONTEXT = b"signature of an understudy release\n"
@@ -91,20 +93,20 @@ def new_key(place: Path) -> Path:
     return public_place
 
 
-def sign_release(folder: Path, key: Path) -> str:
-    """Signs every file of a release folder and returns the fingerprint of the key.
+def sign_release(folder: Path, key: Path, replan: "Replan | None" = None) -> str:
+    """Signs every file of a release folder and returns the fingerprint of the key; `replan` is for `verify`.
 
     Raises:
         ReleaseError: if `verify` finds anything wrong with the folder.
         UsageError: if it is signed already, or the key cannot be used.
     """
-    from understudy.release.verify import verify_release
+    from understudy.release.verify import inspect_release
 
     private = _private_key(key)
     if (folder / SIGNATURE).exists() or (folder / SIGNATURE).is_symlink():
         fix = f"Delete {SIGNATURE} in it to sign it anew."
         raise UsageError("sign", f"release {str(folder)!r} is signed already.", fix)
-    problems = verify_release(folder, everything=True)
+    problems = inspect_release(folder, everything=True, replan=replan).problems
     if problems:
         raise ReleaseError(problems)
     unsigned = Signature(_fingerprint(private.public_key()), _digests(folder), b"")

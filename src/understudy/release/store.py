@@ -46,7 +46,7 @@ from understudy.models.model import fraction_of, load_model, parse_json, read_js
 from understudy.progress import Progress
 from understudy.release.card import build_card, card_facts
 from understudy.release.check import stored_tables
-from understudy.release.files import PACKAGES_FILE, machine_bytes, packages_text, published, walk
+from understudy.release.files import PACKAGES_FILE, finish_waiting, machine_bytes, packages_text, published, walk
 from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.release import (
     Fitted,
@@ -161,7 +161,7 @@ class Loaded:
 
 def load_release(folder: Path) -> Loaded:
     """The content of a release folder, or every reason why it cannot be read."""
-    if not folder.is_dir():
+    if not folder.is_dir() and not finish_waiting(folder):
         raise InputError(f"release {str(folder)!r}", "is not a folder.", "Name the folder that synthesize wrote.")
     present, strange = walk(folder)
     if strange:

@@ -47,6 +47,7 @@ from understudy.models.model import Model, load_model, parse_json, read_json, re
 from understudy.privacy.cost import (
     DELTA_UNIT,
     UNIT,
+    Cost,
     Currency,
     discovery_threshold,
     distribution_for,
@@ -74,6 +75,7 @@ from understudy.release.files import (
     check_expected,
     check_files,
     check_packages,
+    finish_waiting,
 )
 from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.provenance import read_signature
@@ -492,6 +494,20 @@ def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> l
     return found
 
 
+def _check_planned(
+    statement: Statement, planned: Callable[[Statement], Sequence[Cost] | None], effort: Effort
+) -> list[Problem]:
+    """Whether a run that says so asked what its plan fixes, at just these costs."""
+    costs = planned(statement)
+    if costs is None:
+        effort.believed.append("that the run kept to its plan, which another version or a public table made")
+        return []
+    if list(costs) == [charge.cost for charge in statement.charges]:
+        return []
+    rule = "is not so: the plan of this method, schema and budget does not fix these queries at these costs."
+    return [Problem(f"{NAME}: as_planned", rule, DISTRUST)]
+
+
 def check_odd(statement: Statement, fitted: Fitted) -> list[Problem]:
     """Whether what is said about unreadable values follows from answers and model; the first format said nothing."""
     if not fitted.codec.unreadable and not statement.drops_unreadable:
@@ -621,10 +637,11 @@ class _Findings:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What is wrong with a folder, and what was not looked at because there is too much of it."""
+    """What is wrong with a folder, what was too much to look at, and what nobody can check from it."""
 
     problems: tuple[Problem, ...]
     unchecked: tuple[str, ...] = ()
+    believed: tuple[str, ...] = ()
 
 
 def verify_release(folder: str | Path, *, everything: bool = False) -> list[Problem]:
@@ -636,14 +653,19 @@ def verify_release(folder: str | Path, *, everything: bool = False) -> list[Prob
     return list(inspect_release(folder, everything=everything).problems)
 
 
-def inspect_release(folder: str | Path, *, everything: bool = False) -> Inspection:
+Replan = Callable[[Schema, RunConfig, Statement], Sequence[Cost] | None]
+"""The costs that a run's plan fixes, made again without data; none if it fixes none, None where nobody can tell."""
+
+
+def inspect_release(folder: str | Path, *, everything: bool = False, replan: Replan | None = None) -> Inspection:
     """What is wrong with a release folder and what was not checked.
 
-    The folder may come from a stranger: unless `everything` is asked for, it takes at most a minute and a GiB of
+    Without `replan` the statement is believed that its run kept to a plan (`synthesizer/verifying.py` has it). The
+    folder may come from a stranger: unless `everything` is asked for, it takes at most a minute and a GiB of
     memory, whatever the folder holds.
     """
     place = Path(folder)
-    if not place.is_dir():
+    if not place.is_dir() and not finish_waiting(place):
         return Inspection((Problem(str(folder), "is not a folder.", "Name the folder that synthesize wrote."),))
     if not (place / MANIFEST).is_file() and not (place / "statement.json").is_file():
         rule = f"is not a release folder: no {MANIFEST}."
@@ -665,8 +687,10 @@ def inspect_release(folder: str | Path, *, everything: bool = False) -> Inspecti
         findings.add("folder", lambda: check_expected(place, expected_files(config), (STATISTICS_FILE, PACKAGES_FILE)))
     if config and stated and schema:
         findings.add("config.yaml", lambda: check_settings(stated[0], config, schema))
+        if replan is not None and stated[0].as_planned:
+            findings.add("statement.json", partial(_check_planned, stated[0], partial(replan, schema, config), effort))
         _check_runs(findings, place, schema, config, (stated[0], effort))
-    return Inspection(_shown(findings.problems), tuple(effort.unchecked))
+    return Inspection(_shown(findings.problems), tuple(effort.unchecked), tuple(effort.believed))
 
 
 def _shown(problems: list[Problem]) -> tuple[Problem, ...]:

@@ -444,7 +444,7 @@ def _in_leaves(transcript: Transcript, name: str, size: int, code: int, total: f
     counts = [answer.values.reshape(-1, size)[:, code] for answer in trees if answer.values.size % size == 0]
     if not counts or len(counts) < len(trees):
         return None
-    noise = sum(part.size * answer.distribution.variance for part, answer in zip(counts, trees, strict=True))
+    noise = math.fsum(part.size * answer.distribution.variance for part, answer in zip(counts, trees, strict=True))
     spike = max(answer.distribution.scale for answer in trees)
     clear = CLEAR * (math.sqrt(noise) + spike) / len(trees)
     return _Estimate(float(np.mean([part.sum() for part in counts])) / total, clear / total)

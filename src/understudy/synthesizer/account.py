@@ -15,10 +15,12 @@ where locks do not (a folder copied, another machine) is the ledger's part.
 
 Releases that wait
 ------------------
-They are complete and paid for, but not in place, because their process ended just before the rename. `synthesize`
-refuses to pay for another release of the same output while one waits, and `resume` puts it in place. Nothing is drawn,
-read or charged for that. One charge yields one release: of a run that can be continued from a checkpoint only the
-release that is on record in its ledger counts, since the run may have gone on without any other.
+They are complete and paid for, but not in place, because their process ended just before the rename. The next
+`synthesize` of the same output puts the release in place, with `resume` or without. Nothing is drawn, read or charged
+for that. If it was made as is asked for now, it is what was asked for; if not, the call is refused with what was done,
+because the output is taken. One charge yields one release: of a run that can be continued from a checkpoint only the
+release that is on record in its ledger counts, since the run may have gone on without any other. Commands that read the
+output put it in place as well, where no ledger is needed to tell (`finish_waiting` in `release/files.py`).
 """
 
 import hashlib
@@ -40,7 +42,7 @@ from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import Ledger, Outcome, Receipt
 from understudy.privacy.training import FolderKeeper
 from understudy.progress import standing
-from understudy.release.files import check_files, put_in_place, seal, waiting_folders
+from understudy.release.files import check_files, put_in_place, seal, waiting_folders, working_place
 from understudy.release.release import Release, present_mode
 from understudy.release.statement import LedgerFacts, digest_of
 from understudy.release.verify import check_ledger
@@ -60,16 +62,6 @@ class Begun:
     configuration: str
     dataset: str | None
     seed: int
-
-
-def working_place(target: Path) -> Path:
-    """Where a run that writes to `target` keeps its state.
-
-    >>> working_place(Path("/data/release")).name
-    '.release.working'
-    """
-    final = target.absolute()
-    return final.parent / f".{final.name}.working"
 
 
 def is_continuable(design: Design) -> bool:
@@ -352,6 +344,8 @@ class Charged:
                 self.working.discard()
             self.working.let_go()
             return
+        if outcome == "failed" and standing().is_unsure:
+            return  # its release may be whole, and then the next command puts it in place
         with suppress(UnderstudyError):  # noted before, or a note for the owner's reading that cannot be written
             self.ledger.finish(self.receipt.run, outcome)
         if self.folder is not None and outcome == "released":
@@ -403,23 +397,14 @@ def unit_words(unit: Unit) -> str:
     return "one row" if unit.column is None else f"each {unit.column!a}, at most {unit.rows} rows"
 
 
-SPENT = "its ε and δ are spent all the same"
-
-
-def check_none_waiting(target: Path) -> None:
-    """Raises if a complete release of this output waits to be put in place."""
-    for folder in waiting_folders(target):
-        if _loaded(folder) is not None:
-            rule = f"the release of an earlier run is complete in {str(folder)!r} and waits to be put in place."
-            fix = f"Run the same with resume=True; nothing is charged. If you delete it instead, {SPENT}."
-            raise UsageError(f"output {str(target)!r}", rule, fix)
-
-
-def place_waiting(target: Path, design: Design, wanted: Copies, account: Account, *, seed: int | None) -> bool:
-    """Puts the complete release of this output in place, if one waits; whether it did.
+def place_waiting(
+    target: Path, design: Design, wanted: Copies, account: Account, *, seed: int | None, resume: bool
+) -> bool:
+    """Puts the complete release of this output in place, if one waits; whether it did, and it is what is asked for.
 
     Raises:
-        UsageError: if it was made with other settings than these, or not charged to this ledger.
+        UsageError: if it was made with other settings than these, or not charged to this ledger. With `resume` it then
+            stays where it is; without, it is in place by then, since whoever names an output need not know of it.
     """
     for folder in waiting_folders(target):
         release = _loaded(folder)
@@ -428,14 +413,33 @@ def place_waiting(target: Path, design: Design, wanted: Copies, account: Account
         record = _Record.of(target, account, release.statement.run)
         if is_continuable(design) and record.outcome != "released":
             continue
-        _check_same_settings(folder, release, design, wanted, seed=seed)
-        record.require_charge(folder)
+        if record.outcome == "failed" and not resume:  # it is on record that there is no release
+            continue
+        refused = _refusal(folder, release, design, wanted, record, seed=seed)
+        if refused is not None and resume:
+            raise refused
         seal(folder)
         record.complete()
         put_in_place(folder, target)
         record.tidy(target)
-        return True
+        if refused is None:
+            return True
+        rule = "holds the release of an earlier run, which was complete but not in place, and is now in place."
+        fix = f"Look at it, and name another folder for another release. Not the same: {refused.problem.rule}"
+        raise UsageError(f"output {str(target)!r}", rule, fix)
     return False
+
+
+def _refusal(
+    folder: Path, release: Release, design: Design, wanted: Copies, record: "_Record", *, seed: int | None
+) -> UsageError | None:
+    """Why a waiting release is not what these settings ask for; None if it is."""
+    try:
+        _check_same_settings(folder, release, design, wanted, seed=seed)
+        record.require_charge(folder)
+    except UsageError as error:
+        return error
+    return None
 
 
 def _loaded(folder: Path) -> Release | None:

@@ -38,7 +38,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.randomizer import Randomizer, SecureRandomizer
 from understudy.progress import Progress, recorded, silent
 from understudy.release.check import Check
-from understudy.release.files import check_free, file_bytes, reserved, rows_that_fit
+from understudy.release.files import check_free, clear_unfinished, file_bytes, reserved, rows_that_fit
 from understudy.release.release import (
     NOISY_TOTAL,
     Fitted,
@@ -59,7 +59,6 @@ from understudy.synthesizer.account import (
     Place,
     Working,
     check_continuable,
-    check_none_waiting,
     configuration_digest,
     is_continuable,
     place_waiting,
@@ -130,6 +129,7 @@ class RunSettings:
     _environment: Environment | None = None
 
 
+PLACED = "The release of an earlier run with these settings was complete but not in place; now it is. No new charge."
 _Given = ParamSpec("_Given")
 
 
@@ -204,7 +204,8 @@ def run(data: object, settings: RunSettings) -> Release:
     tables = _tables(data, public, design, memory)
     with tables.closed_after(data, public), nullcontext() if target is None else reserved(target):
         account = Account.of(settings.ledger, settings.dataset, target)
-        if settings.resume and target is not None and place_waiting(target, design, wanted, account, seed=seed):
+        if target is not None and place_waiting(target, design, wanted, account, seed=seed, resume=settings.resume):
+            _warn(None if settings.resume else PLACED)
             private = tables.private
             return Release.load(target, frame_kind=private.frame_kind, frame_types=private.column_types)
         places = _Places(account, target)
@@ -221,7 +222,7 @@ def run(data: object, settings: RunSettings) -> Release:
         return release
 
 
-def _warn(*remarks: str, kind: type[UnderstudyWarning] = UnderstudyWarning) -> None:
+def _warn(*remarks: str | None, kind: type[UnderstudyWarning] = UnderstudyWarning) -> None:
     """Warns of what public facts and released answers tell; before the charge it costs nothing to think again."""
     for remark in filter(None, remarks):
         warnings.warn(remark, kind, stacklevel=6)  # whoever called `synthesize`
@@ -241,12 +242,12 @@ def _begun_or_fresh(
 ) -> tuple[_Places, Copies]:
     """Where a new run keeps its checkpoints, if it keeps any; or the interrupted run, locked, and the seed it had.
 
-    Raises if a run waits there that should be continued or put in place first, or if there is none to continue.
+    Raises if a run waits there that should be continued first, or if there is none to continue.
     """
     if not resume:
         if places.target is None:
             return places, wanted
-        check_none_waiting(places.target)
+        clear_unfinished(places.target)
         working = Working.unused(places.target) if is_continuable(design) else None
         return replace(places, working=working), wanted
     check_continuable(design)
