@@ -15,6 +15,7 @@ several are tried at once, and the best gain per ticket wins. All of this looks 
 """
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
