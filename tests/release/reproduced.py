@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.release.people import everything, people, simple
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.release.provenance import PACKAGES_FILE
+from understudy.release.files import PACKAGES_FILE
 from understudy.schema import Schema
 from understudy.synthesizer import Environment, synthesize
 from understudy.testing.doubles import SeededRandomizer
