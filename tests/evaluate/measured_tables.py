@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tests.release.people import release_of_simple
 from understudy.codec.table import TableCodec
-from understudy.domain import Distribution, Measurement, Transcript
+from understudy.domain import RESIDUAL_UNIT, Distribution, Measurement, ResidualTable, Transcript
 from understudy.errors import UsageError
 from understudy.evaluate.measured import (
     MeasuredNumber,
@@ -62,8 +62,11 @@ def noise_of(distribution: Distribution, cells: int, rng: np.random.Generator) -
     return np.rint(rng.normal(0, distribution.scale, cells)).astype(np.int64)
 
 
-def covered(table: pa.Table, schema: Schema, samples: int, seed: int) -> Coverage:
-    """Random questions to random samples of a table, which is the population."""
+def covered(table: pa.Table, schema: Schema, samples: int, seed: int, *, residuals: bool = False) -> Coverage:
+    """Random questions to random samples of a table, which is the population.
+
+    With `residuals`, pairs of columns were measured by these and by their columns, as `ensemble` does.
+    """
     rng = np.random.default_rng(seed)
     codec = TableCodec.of(schema, unreadable=True)
     names = [column.name for column in schema.columns if column.name in codec.domain.sizes]
@@ -74,7 +77,7 @@ def covered(table: pa.Table, schema: Schema, samples: int, seed: int) -> Coverag
     shell = release_of_simple()
     for _ in range(samples):
         rows = rng.integers(0, table.num_rows, int(rng.choice([300, 2_000, 15_000])))
-        one = _Sample(codec, codes, numbers, rows, rng)
+        one = _Sample(codec, codes, numbers, rows, rng, residuals=residuals)
         release = one.release(shell, schema)
         for _ in range(3):
             one.ask(release, labels, found)
@@ -100,8 +103,11 @@ class _Sample:
         numbers: Codes,
         rows: np.ndarray,
         rng: np.random.Generator,
+        *,
+        residuals: bool,
     ) -> None:
         self.codec, self.codes, self.numbers, self.rows, self.rng = codec, codes, numbers, rows, rng
+        self.residuals = residuals
         self.columns = self._columns()
 
     def _columns(self) -> tuple[str, ...]:
@@ -109,6 +115,8 @@ class _Sample:
         while True:
             chosen = set(self.rng.choice(list(self.codes), int(self.rng.integers(2, 4)), replace=False).tolist())
             chosen |= {str(self.rng.choice(list(self.numbers)))} if self.numbers else set()
+            if self.residuals and len(chosen) != 2:
+                continue
             clique = self.codec.domain.clique(chosen)
             if self.codec.domain.cells(clique) <= MOST_CELLS:
                 return tuple(clique)
@@ -117,6 +125,8 @@ class _Sample:
         """A release whose table of these columns, and one inside it, were measured with noise."""
         kind = str(self.rng.choice(["laplace", "gaussian"]))
         scale = Fraction(int(self.rng.choice([1, 4, 20])))
+        if self.residuals:
+            return replace(shell, schema=schema, fits=(self._by_residuals(2 * scale**2),))
         noise = Distribution("laplace", scale) if kind == "laplace" else Distribution("gaussian", 2 * scale**2)
         wide = self._measured(self.columns, noise)
         inside = self.codec.domain.clique(self.rng.choice(self.columns, 2, replace=False).tolist())
@@ -133,6 +143,20 @@ class _Sample:
         counts = np.bincount(flat, minlength=int(np.prod(shape)))
         values = counts + noise_of(noise, counts.size, self.rng)
         return Measurement(" × ".join(columns), columns, shape, values, noise)
+
+    def _by_residuals(self, variance: Fraction) -> Fitted:
+        """Both columns, the second less exactly, and the residuals of the pair, on their lattice."""
+        columns = [
+            self._measured((name,), Distribution("gaussian", times * variance))
+            for name, times in zip(self.columns, (1, 4), strict=True)
+        ]
+        exact = Distribution("gaussian", Fraction(1, 100))
+        counts = self._measured(self.columns, exact)
+        noise = Distribution("gaussian", variance * RESIDUAL_UNIT**2)
+        table = counts.table * RESIDUAL_UNIT + noise_of(noise, counts.values.size, self.rng).reshape(counts.shape)
+        contrasts = table[1:, 1:] - table[1:, :1] - table[:1, 1:] + table[0, 0]
+        pair = ResidualTable(counts.name, self.columns, counts.shape, contrasts.ravel(), noise)
+        return Fitted(self.codec, Transcript([*columns, pair]), BlockModel.uniform(self.codec.domain, (), 1.0))
 
     def ask(self, release: Release, labels: list[str], found: Coverage) -> None:
         """A share, rates, means and quantiles about the columns of the table."""

@@ -12,7 +12,7 @@ import pytest
 
 from tests.release.people import copied, relisted, simple
 from understudy.codec.table import TableCodec
-from understudy.domain import Distribution, Measurement, SparseMeasurement, Transcript
+from understudy.domain import RESIDUAL_UNIT, Distribution, Measurement, ResidualTable, SparseMeasurement, Transcript
 from understudy.errors import ResourceError, UsageError
 from understudy.models.product import BlockModel
 from understudy.release import Release, statistics, verify_release
@@ -64,6 +64,74 @@ def test_what_was_measured_several_times_is_averaged_by_precision() -> None:
     again = noisy_sums([_fitted(once), _fitted(once)], ["sex"])
     assert again is not None
     assert again.error == pytest.approx(3.0 / 2**0.5)
+
+
+def _residuals(lattice: Any, noise: Fraction = Fraction(4)) -> ResidualTable:
+    """The residuals of sex × age of these noisy counts, in steps of their lattice."""
+    y = np.asarray(lattice, np.int64)
+    values = (y[1:, 1:] - y[1:, :1] - y[:1, 1:] + y[0, 0]).ravel()
+    return ResidualTable(
+        "sex × age", ("sex", "age"), y.shape, values, Distribution("gaussian", noise * RESIDUAL_UNIT**2)
+    )
+
+
+TABLE = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
+
+
+def _rebuilt(lattice: Any, sex: Any, age: Any) -> statistics.Sums:
+    columns = [_table(("sex",), sex), _table(("age",), age, Distribution("gaussian", Fraction(25)))]
+    found = noisy_sums([_fitted(*columns, _residuals(lattice))], ["sex", "age"])
+    assert found is not None
+    return found
+
+
+def test_residuals_and_columns_give_the_table_of_a_pair() -> None:
+    found = _rebuilt(TABLE * RESIDUAL_UNIT, TABLE.sum(axis=1), TABLE.sum(axis=0))
+    assert found.counts == pytest.approx(TABLE.ravel())
+    assert found.sources == ("residuals of sex × age",)
+
+
+def test_the_error_of_residuals_and_columns_is_never_too_small_for_any_sum() -> None:
+    """The covariance of all cells, by moving each noisy number alone: no sum varies more than is said."""
+    nothing = (np.zeros_like(TABLE), np.zeros(2), np.zeros(5))
+    moves, step = [], 10**6
+    for part, variance in zip(range(3), (4.0, 9.0, 25.0), strict=True):  # of residuals, of sex, of age
+        for cell in range(nothing[part].size):
+            moved = [one.copy() for one in nothing]
+            moved[part].flat[cell] = step * (RESIDUAL_UNIT if part == 0 else 1)
+            found = _rebuilt(*moved)
+            moves.append(found.counts / step * variance**0.5)
+    covariance = np.array(moves).T @ np.array(moves)
+    assert found.cell_error is not None
+    assert np.diagonal(covariance) == pytest.approx([found.cell_error**2] * TABLE.size)
+    most = float(np.linalg.eigvalsh(covariance)[-1])
+    assert most <= found.error**2 <= 1.5 * most
+
+
+def test_pairs_of_residuals_are_listed_cell_by_cell(tmp_path: Path) -> None:
+    answers = [_table(("sex",), TABLE.sum(axis=1)), _table(("age",), TABLE.sum(axis=0))]
+    fits = [_fitted(*answers, _residuals(TABLE * RESIDUAL_UNIT))]
+    assert overview(fits)["kind"].to_pylist() == ["table", "table", "residuals and columns"]
+    statistics.write_statistics_file(tmp_path / STATISTICS_FILE, fits)
+    found = pq.read_table(tmp_path / STATISTICS_FILE)
+    assert found["noisy_count"].to_pylist()[-10:] == TABLE.ravel().tolist()
+    assert statistics.check_statistics(tmp_path / STATISTICS_FILE, fits) == ([], "")
+    shown = table_statistics(fits, ["age", "sex"])
+    assert set(shown["basis"].to_pylist()) == {"residuals and columns"}
+
+
+def test_residuals_without_a_column_of_merged_codes_or_measured_twice() -> None:
+    sex, age = _table(("sex",), TABLE.sum(axis=1)), _table(("age",), TABLE.sum(axis=0))
+    once = _residuals(TABLE * RESIDUAL_UNIT)
+    assert noisy_sums([_fitted(sex, once)], ["sex", "age"]) is None
+    merged = replace(once, shape=(2, 3), values=once.values[:2])
+    assert noisy_sums([_fitted(sex, age, merged)], ["sex", "age"]) is None
+    one, two = (noisy_sums([_fitted(sex, age, *[once] * number)], ["sex", "age"]) for number in (1, 2))
+    assert one is not None
+    assert two is not None
+    assert two.counts == pytest.approx(TABLE.ravel())
+    columns = 9.0 / 5 + 9.0 / 2  # the noise of columns is not made less by measuring residuals again
+    assert two.error**2 == pytest.approx((one.error**2 - columns) / 2 + columns)
 
 
 def test_a_table_that_was_not_measured_is_the_models_and_says_so() -> None:

@@ -11,6 +11,24 @@ measured one follows from it with a known error; where several measured tables h
 with weights inverse to their variances. Each is unbiased. Where a method decided by earlier answers what to measure
 next, errors are those of each answer given what came before it, as everywhere in this package.
 
+Residuals
+---------
+A method may measure of a pair what its columns do not tell: its residuals R, counts less the means of rows and columns,
+with noise of variance σ² from which the same means are taken off (`privacy/gaussian.py`). With r and c the noisy counts
+of the two columns, of a and b codes, each measured by itself with variances v_r and v_c,
+
+    y_ij = R_ij + r_i/b + (c_j − mean of c)/a
+
+is an unbiased count of the cell, for that is how counts are made up of residuals and means. The noise of its cells is
+not independent, but for all weights w, with P taking off means along an axis,
+
+    variance of Σ w·y = σ²·|P w P|² + v_r·Σ_i (Σ_j w_ij/b)² + v_c·Σ_j (mean over i of w_ij, less its mean)²
+                      ≤ (σ² + v_r/b + v_c/a)·Σ w²,
+
+since P shortens and (Σ_j w_ij)² ≤ b·Σ_j w_ij². So for sums such a table counts as one with independent noise of that
+variance: errors are never too small. The error of a single cell is given as it is. The three kinds of noise are
+independent; a pair whose residuals were measured several times is averaged before its columns are added.
+
 `estimate` is what the fitted model makes of the same cell: never negative, and consistent between tables. It has no
 standard error of its own, for nothing known here bounds how far a model is off in one cell. Tables that were never
 measured have the estimate alone, and say so (`basis`).
@@ -42,7 +60,15 @@ import pyarrow.parquet as pq
 
 from understudy.arrays import Floats, Ints
 from understudy.codec.table import TableCodec
-from understudy.domain import HeldBack, Measurement, SparseMeasurement, Transcript
+from understudy.domain import (
+    RESIDUAL_UNIT,
+    Distribution,
+    Domain,
+    HeldBack,
+    Measurement,
+    ResidualTable,
+    SparseMeasurement,
+)
 from understudy.errors import Problem, ResourceError, UsageError, nearest
 from understudy.models.model import Model
 from understudy.release.parquet import batch_rows, open_parquet
@@ -79,7 +105,55 @@ CELLS = pa.schema(
 )
 MEASURED, MODELLED = "measured", "model"
 """Bases of a table: measured as it is; or never measured, so that only the model speaks."""
-Table = Measurement | HeldBack | SparseMeasurement
+RESIDUALS = "residuals of "
+_ROUNDING = 1 / 12
+"""Variance that rounding to whole rows adds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairTable:
+    """Counts of a pair, put together from its residuals and the noisy tables of its two columns."""
+
+    name: str
+    columns: tuple[str, ...]
+    shape: tuple[int, ...]
+    counts: Floats
+    """Row-major, not rounded."""
+    noise: Distribution
+    """Noise of the residuals (the first, if they were measured several times), in units of their lattice."""
+    variance: float
+    """Bound for sums: that of Σ w·counts is at most this, times Σ w²."""
+    cell_variance: float
+    """Variance of a single count."""
+
+    @property
+    def values(self) -> Ints:
+        """The counts as whole rows."""
+        return np.rint(self.counts).astype(np.int64)
+
+    @classmethod
+    def of(cls, residuals: Sequence[ResidualTable], first: "_ColumnTable", second: "_ColumnTable") -> "PairTable":
+        """The table of a pair of which at least these residuals were measured."""
+        weights = np.array([1.0 / one.variance for one in residuals])
+        found = np.tensordot(weights / weights.sum(), np.stack([one.residuals for one in residuals]), 1)
+        variance, (rows, columns) = 1.0 / float(weights.sum()), residuals[0].shape
+        counts = found + first.counts[:, None] / columns + (second.counts - second.counts.mean()) / rows
+        bound = variance + first.variance / columns + second.variance / rows
+        cell = variance * (1 - 1 / rows) * (1 - 1 / columns)
+        cell += first.variance / columns**2 + second.variance * (1 - 1 / columns) / rows**2
+        one = residuals[0]
+        return cls(one.name, one.columns, one.shape, counts.ravel(), one.distribution, bound, cell)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ColumnTable:
+    """Noisy counts of one column by itself."""
+
+    counts: Floats
+    variance: float
+
+
+Table = Measurement | HeldBack | SparseMeasurement | PairTable
 
 
 class CellWords:
@@ -138,15 +212,58 @@ def repeated(text: str | None, rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, pa.array([text or ""], pa.string()))
 
 
-def tables_of(transcript: Transcript) -> list[tuple[int, Table]]:
-    """Every answer that holds counts of cells, with its position; kinds that hold none are passed over."""
-    return [(place, one) for place, one in enumerate(transcript) if isinstance(one, Table)]
+def tables_of(fitted: "Fitted") -> list[tuple[int, Table]]:
+    """Every answer that holds counts of cells, with its position; kinds that hold none are passed over.
+
+    Pairs that were measured by their residuals stand at the position of the first of these.
+    """
+    found: list[tuple[int, Table]] = []
+    pairs = _pair_tables(fitted)
+    for place, one in enumerate(fitted.transcript):
+        if isinstance(one, Measurement | HeldBack | SparseMeasurement):
+            found.append((place, one))
+        elif isinstance(one, ResidualTable) and one.columns in pairs:
+            found.append((place, pairs.pop(one.columns)))
+    return found
+
+
+def _pair_tables(fitted: "Fitted", only: Sequence[str] | None = None) -> dict[tuple[str, ...], PairTable]:
+    """The pairs (or that one) whose residuals and columns were measured, in the codes of the release."""
+    domain = fitted.codec.domain
+    columns = _column_tables(fitted)
+    by_pair: dict[tuple[str, ...], list[ResidualTable]] = {}
+    for one in fitted.transcript.of(ResidualTable):
+        wanted = only is None or one.columns == tuple(only)
+        if wanted and _is_pair(one, domain) and columns.keys() >= set(one.columns):
+            by_pair.setdefault(one.columns, []).append(one)
+    return {pair: PairTable.of(residuals, columns[pair[0]], columns[pair[1]]) for pair, residuals in by_pair.items()}
+
+
+def _is_pair(answer: ResidualTable, domain: Domain) -> bool:
+    known = len(answer.columns) == 2 and set(answer.columns) <= domain.sizes.keys()
+    return known and answer.shape == domain.shape(answer.columns)
+
+
+def _column_tables(fitted: "Fitted") -> dict[str, _ColumnTable]:
+    """Columns that were measured by themselves; no sums of larger tables, which two columns could have in common."""
+    by_column: dict[str, list[Measurement]] = {}
+    for answer in fitted.transcript.of(Measurement):
+        if len(answer.columns) == 1 and is_table(answer, fitted.codec.domain):
+            by_column.setdefault(answer.columns[0], []).append(answer)
+    found = {}
+    for name, answers in by_column.items():
+        weights = np.array([1.0 / max(one.distribution.variance, 1e-200) for one in answers])
+        counts = np.tensordot(weights / weights.sum(), np.stack([one.values for one in answers]), 1)
+        found[name] = _ColumnTable(counts, 1.0 / float(weights.sum()))
+    return found
 
 
 def kind_of(answer: Table, codec: TableCodec) -> str:
     """What sort of table an answer is, in words."""
     if isinstance(answer, SparseMeasurement):
         return "large cells only"
+    if isinstance(answer, PairTable):
+        return "residuals and columns"
     if isinstance(answer, HeldBack):
         return "held back for the check"
     return "table" if is_table(answer, codec.domain) else "cells of its own"
@@ -164,8 +281,8 @@ def overview(fits: Sequence["Fitted"]) -> pa.Table:
     """One row for every table that was measured: which, in how many cells, with which noise."""
     lines = []
     for run, fitted in enumerate(fits, start=1):
-        for _, one in tables_of(fitted.transcript):
-            noise = one.distribution
+        for _, one in tables_of(fitted):
+            noise = one.noise if isinstance(one, PairTable) else one.distribution
             lines.append(
                 {
                     "run": run,
@@ -173,8 +290,8 @@ def overview(fits: Sequence["Fitted"]) -> pa.Table:
                     "kind": kind_of(one, fitted.codec),
                     "cells": min(math.prod(one.shape), 2**63 - 1),
                     "noise": noise.kind,
-                    "scale": noise.scale,
-                    "standard_error": math.sqrt(noise.variance),
+                    "scale": noise.scale / (RESIDUAL_UNIT if isinstance(one, PairTable) else 1),
+                    "standard_error": _error_of(one),
                 }
             )
     types = [("run", pa.int32()), ("table", pa.string()), ("kind", pa.string()), ("cells", pa.int64())]
@@ -184,13 +301,16 @@ def overview(fits: Sequence["Fitted"]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Noisy counts of a table, each with the same standard error, and the measured tables they were summed from."""
+    """Noisy counts of a table, with the same noise in each, and the measured tables they were summed from."""
 
     counts: Floats
     error: float
+    """Standard deviation to reckon with in sums of cells, as if the noise in each were independent."""
     sources: tuple[str, ...]
     kurtosis: float = 0.0
     """Excess kurtosis of the noise in a cell: 0 for Gaussian noise, up to 3 and more for a single Laplace value."""
+    cell_error: float | None = None
+    """Standard error of a single cell, where that is less than `error`."""
 
 
 def noisy_sums(fits: Sequence["Fitted"], columns: Sequence[str]) -> Sums | None:
@@ -198,27 +318,46 @@ def noisy_sums(fits: Sequence["Fitted"], columns: Sequence[str]) -> Sums | None:
 
     Runs measured the same rows with noise of their own, so their answers are averaged as those of one run are.
     """
-    parts: list[Floats] = []
-    weights: list[float] = []
-    fourths: list[float] = []
-    sources: dict[str, None] = {}
-    for fitted in fits:
-        for answer in fitted.transcript.of(Measurement):
-            if not set(columns) <= set(answer.columns) or not is_table(answer, fitted.codec.domain):
-                continue
-            others = tuple(axis for axis, name in enumerate(answer.columns) if name not in columns)
-            summed = answer.table.sum(axis=others).astype(np.float64).ravel()
-            cells = answer.values.size / summed.size
-            parts.append(summed)
-            weights.append(1.0 / max(cells * answer.distribution.variance, 1e-200))
-            fourths.append(answer.distribution.excess_kurtosis / cells)
-            sources[answer.name] = None
+    parts = [part for fitted in fits for part in (*_summed(fitted, columns), *_put_together(fitted, columns))]
     if not parts:
         return None
-    shares = np.asarray(weights) / math.fsum(weights)
+    weights = np.asarray([1.0 / max(part.variance, 1e-200) for part in parts])
+    shares = weights / math.fsum(weights)
     # With weights inverse to variances, each part brings its share of the variance: κ = Σ share²·κ_i.
-    kurtosis = float(shares**2 @ np.asarray(fourths))
-    return Sums(shares @ np.stack(parts), math.sqrt(1.0 / math.fsum(weights)), tuple(sources), kurtosis)
+    kurtosis = float(shares**2 @ np.asarray([part.kurtosis for part in parts]))
+    single = math.fsum((shares**2 * [part.cell_variance for part in parts]).tolist())
+    error = math.sqrt(1.0 / math.fsum(weights))
+    sources = tuple(dict.fromkeys(part.source for part in parts))
+    return Sums(shares @ np.stack([part.counts for part in parts]), error, sources, kurtosis, math.sqrt(single))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Noisy counts of a table from one answer, or from residuals and columns."""
+
+    counts: Floats
+    variance: float
+    cell_variance: float
+    kurtosis: float
+    source: str
+
+
+def _summed(fitted: "Fitted", columns: Sequence[str]) -> Iterator[_Part]:
+    """The sums of every measured table that holds the columns."""
+    for answer in fitted.transcript.of(Measurement):
+        if not set(columns) <= set(answer.columns) or not is_table(answer, fitted.codec.domain):
+            continue
+        others = tuple(axis for axis, name in enumerate(answer.columns) if name not in columns)
+        summed = answer.table.sum(axis=others).astype(np.float64).ravel()
+        cells = answer.values.size / summed.size
+        variance = cells * answer.distribution.variance
+        yield _Part(summed, variance, variance, answer.distribution.excess_kurtosis / cells, answer.name)
+
+
+def _put_together(fitted: "Fitted", columns: Sequence[str]) -> Iterator[_Part]:
+    """The pair of these columns from its residuals, if it was measured so: with Gaussian noise, as all residuals."""
+    for pair in _pair_tables(fitted, columns).values():
+        yield _Part(pair.counts, pair.variance, pair.cell_variance, 0.0, f"{RESIDUALS}{pair.name}")
 
 
 def table_statistics(fits: Sequence["Fitted"], asked: Sequence[str]) -> pa.Table:
@@ -273,12 +412,19 @@ def require_same_codes(fits: Sequence["Fitted"], columns: Sequence[str]) -> None
 def _basis(sums: Sums | None, name: str) -> str:
     if sums is None:
         return MODELLED
-    others = [source for source in sums.sources if source != name]
-    if not others:
-        return MEASURED
-    more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
-    text = f"sums of {'; '.join(others[:_NAMED])}{more}"
-    return storable(text if name not in sums.sources else f"{MEASURED}, and {text}")
+    ways = [MEASURED] if name in sums.sources else []
+    ways += ["residuals and columns"] if f"{RESIDUALS}{name}" in sums.sources else []
+    others = [source for source in sums.sources if source not in (name, f"{RESIDUALS}{name}")]
+    if others:
+        more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+        ways.append(f"sums of {'; '.join(others[:_NAMED])}{more}")
+    return storable(", and ".join(ways))
+
+
+def _error_of(answer: Table) -> float:
+    """The standard error of one cell."""
+    variance = answer.cell_variance if isinstance(answer, PairTable) else answer.distribution.variance
+    return math.sqrt(variance)
 
 
 def _kept_cells(fits: Sequence["Fitted"], columns: Sequence[str]) -> pa.Table | None:
@@ -305,7 +451,9 @@ def _table(
     arrays: dict[str, pa.Array] = dict(zip(columns, words, strict=True))
     numbers = {
         "noisy_count": nothing if sums is None else pa.array(sums.counts),
-        "standard_error": nothing if sums is None else pa.array(np.full(rows, sums.error)),
+        "standard_error": nothing
+        if sums is None
+        else pa.array(np.full(rows, sums.error if sums.cell_error is None else sums.cell_error)),
         "estimate": nothing if estimate is None else pa.array(estimate),
         "basis": pa.array([basis] * rows, pa.string()),
     }
@@ -324,14 +472,19 @@ def _chosen(fits: Sequence["Fitted"]) -> _Choice:
     """By public sizes alone: how many cells a table has, or, where only large ones were kept, how many were."""
     written, left_out, cells = [], [], 0
     for run, fitted in enumerate(fits, start=1):
-        for place, answer in tables_of(fitted.transcript):
-            rows = int(answer.values.size)
+        for place, answer in tables_of(fitted):
+            rows = _rows_of(answer)
             if rows > MOST_OF_TABLE or cells + rows > MOST_WRITTEN:
                 left_out.append({"run": run, "answer": place, "table": storable(answer.name), "cells": rows})
                 continue
             cells += rows
             written.append((run, place, answer))
     return _Choice(tuple(written), tuple(left_out))
+
+
+def _rows_of(answer: Table) -> int:
+    """Cells that are listed: of a sparse table those that were kept."""
+    return int(answer.values.size)
 
 
 def write_statistics_file(path: Path, fits: Sequence["Fitted"]) -> None:
@@ -358,7 +511,8 @@ def _batches(fits: Sequence["Fitted"], choice: _Choice, most_estimates: int) -> 
 
 def _batch(place: tuple[int, int, str], answer: Table, words: CellWords, estimate: Floats | None) -> pa.RecordBatch:
     run, position, kind = place
-    rows = int(answer.values.size)
+    rows = _rows_of(answer)
+    rounding = _ROUNDING if isinstance(answer, PairTable) else 0.0
     cells = answer.indices if isinstance(answer, SparseMeasurement) else np.arange(rows, dtype=np.int64)
     own = kind == "cells of its own"
     return pa.RecordBatch.from_arrays(
@@ -370,7 +524,7 @@ def _batch(place: tuple[int, int, str], answer: Table, words: CellWords, estimat
             pa.array(cells),
             numbered("cell", cells) if own else words.of_cells(answer.columns, answer.shape, cells),
             pa.array(answer.values, pa.int64()),
-            pa.array(np.full(rows, math.sqrt(answer.distribution.variance))),
+            pa.array(np.full(rows, math.sqrt(_error_of(answer) ** 2 + rounding) if rounding else _error_of(answer))),
             pa.nulls(rows, pa.float64()) if estimate is None else pa.array(estimate[cells]),
         ],
         schema=CELLS,
@@ -389,11 +543,11 @@ def check_statistics(path: Path, fits: Sequence["Fitted"], *, everything: bool =
     with open_parquet(path, _TEXTS) as stored:
         said = json.loads((stored.schema_arrow.metadata or {})[STATISTICS_KEY])
         expected = {"format": STATISTICS_FORMAT, "left_out": list(choice.left_out)}
-        rows = sum(int(answer.values.size) for _, _, answer in choice.written)
+        rows = sum(_rows_of(answer) for _, _, answer in choice.written)
         if said != expected or stored.schema_arrow.names != CELLS.names or stored.metadata.num_rows != rows:
             return [wrong], ""
         found = pa.Table.from_batches(stored.iter_batches(batch_rows(len(CELLS))), stored.schema_arrow)
-    sure = sum(int(answer.values.size) for _, _, answer in choice.written[:computed])
+    sure = sum(_rows_of(answer) for _, _, answer in choice.written[:computed])
     again = pa.Table.from_batches(_batches(fits, choice, computed), CELLS)
     whole = [name for name in CELLS.names if name not in (*_TEXTS, "estimate", "standard_error")]
     agree = all(found[name].cast(CELLS.field(name).type).equals(again[name]) for name in whole)
