@@ -195,8 +195,8 @@ class _NoisyTable:
         sums = noisy_sums(release.fits, columns)
         if sums is None:
             rule = "was not measured: no released table holds these columns together."
-            fix = "Use a method that measures it (ensemble measures pairs; nist_mst or dpsyn what marginals name; aim what "
-            fix += "its rounds choose), or count it in the rows, without an error bar."
+            fix = "Use a method that measures it (ensemble measures pairs; nist_mst and dpsyn what marginals name; aim "
+            fix += "what its rounds choose), or count it in the rows, without an error bar."
             raise UsageError(f"share of {words(where)}" if where else " × ".join(columns), rule, fix)
         return cls(release, tuple(columns), codec.domain.shape(columns), sums, level)
 
