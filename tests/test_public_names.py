@@ -48,7 +48,7 @@ def test_the_wheel_holds_everything_the_package_needs(tmp_path: Path) -> None:
 def test_the_version_stands_in_the_package_alone() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in project["project"]
-    assert project["project"]["dynamic"] == ["version"]
+    assert project["project"]["dynamic"] == ["version", "readme"]
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {understudy.__version__}\n" in citation
 

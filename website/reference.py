@@ -4,8 +4,10 @@ Commands and their options come from the command line itself, methods and metric
 public names from their signatures and docstrings. Everything is Markdown text; nothing is written to disk here.
 """
 
+import csv
 import importlib
 import inspect
+import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +27,7 @@ from understudy.evaluate.metric import METRICS, describe_metric
 from understudy.methods.method import METHODS, describe_method
 from understudy.options import Option, VerbPackage
 
-CHOOSING = Path(__file__).parents[1] / "docs" / "choosing.md"
+CHOOSING = Path(__file__).parents[1] / "docs" / "choosing.csv"
 SECTIONS = ("Args", "Raises", "Returns", "Yields", "Attributes", "Example", "Examples")
 
 
@@ -63,23 +65,33 @@ def method_facts(name: str) -> str:
 
 
 def measured(name: str) -> list[str]:
-    """What `docs/choosing.md` measured of a method, beside the best method in each setting; often nothing."""
-    text = CHOOSING.read_text(encoding="utf-8").partition("\n## All numbers\n")[2]
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:2] == "| "]
-    found = [line[:6] for line in lines[2:]]
+    """What `docs/choosing.csv` has of a method, beside the best method in each setting; often nothing."""
+    with CHOOSING.open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
     rows = []
-    for where, privacy, epsilon, method, one_way, pairs in found:
-        if method == name:
-            rivals = [(float(row[5]), row[3]) for row in found if row[:3] == [where, privacy, epsilon]]
-            least, best = min(rivals)
-            rows.append((where, privacy, epsilon, one_way, pairs, f"{least:.3f} (`{best}`)"))
+    for line in found:
+        if line["method"] == name:
+            setting = [line[key] for key in ("table", "delta", "epsilon")]
+            rivals = [one for one in found if [one[key] for key in ("table", "delta", "epsilon")] == setting]
+            best = min(rivals, key=lambda one: float(one["pairs"]))
+            privacy = f"δ = {line['delta']}" if float(line["delta"]) else "pure ε"
+            nearest = f"{distance(best['pairs'])} (`{best['method']}`)"
+            distances = (distance(line["single"]), distance(line["pairs"]))
+            rows.append((line["table"], privacy, line["epsilon"], *distances, nearest))
     if not rows:
         return []
     header = ["table", "privacy", "ε", "single columns", "pairs", "pairs, nearest method"]
-    said = (
-        "Mean total variation distances, lower is better: [which method for which table](../choosing.md#all-numbers)."
-    )
+    said = "Mean total variation distances, lower is better: [which method for which table](../choosing.md)."
     return ["## All figures", said, table(header, rows)]
+
+
+def distance(text: str) -> str:
+    """A distance with three digits; a dash where there is none.
+
+    >>> distance("0.02"), distance("nan")
+    ('0.020', '–')
+    """
+    return "–" if math.isnan(float(text)) else f"{float(text):.3f}"
 
 
 def metric_facts(name: str) -> str:

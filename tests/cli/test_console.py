@@ -59,7 +59,7 @@ def _end(error: BaseException, *, debug: bool = False) -> int:
         (OSError(36, SECRET), 2),
         (KeyboardInterrupt(), 130),
         (RuntimeError(SECRET), 1),
-        (OSError(5, SECRET), 1),
+        (OSError(5, SECRET), 4),
     ],
 )
 def test_every_ending_has_its_status_and_one_panel(

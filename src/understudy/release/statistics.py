@@ -332,7 +332,7 @@ def noisy_sums(fits: Sequence["Fitted"], columns: Sequence[str]) -> Sums | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _NoisyPart:
     """Noisy counts of a table from one answer, or from residuals and columns."""
 
     counts: Floats
@@ -342,7 +342,7 @@ class _Part:
     source: str
 
 
-def _summed(fitted: "Fitted", columns: Sequence[str]) -> Iterator[_Part]:
+def _summed(fitted: "Fitted", columns: Sequence[str]) -> Iterator[_NoisyPart]:
     """The sums of every measured table that holds the columns."""
     for answer in fitted.transcript.of(Measurement):
         if not set(columns) <= set(answer.columns) or not is_table(answer, fitted.codec.domain):
@@ -351,13 +351,13 @@ def _summed(fitted: "Fitted", columns: Sequence[str]) -> Iterator[_Part]:
         summed = answer.table.sum(axis=others).astype(np.float64).ravel()
         cells = answer.values.size / summed.size
         variance = cells * answer.distribution.variance
-        yield _Part(summed, variance, variance, answer.distribution.excess_kurtosis / cells, answer.name)
+        yield _NoisyPart(summed, variance, variance, answer.distribution.excess_kurtosis / cells, answer.name)
 
 
-def _put_together(fitted: "Fitted", columns: Sequence[str]) -> Iterator[_Part]:
+def _put_together(fitted: "Fitted", columns: Sequence[str]) -> Iterator[_NoisyPart]:
     """The pair of these columns from its residuals, if it was measured so: with Gaussian noise, as all residuals."""
     for pair in _pair_tables(fitted, columns).values():
-        yield _Part(pair.counts, pair.variance, pair.cell_variance, 0.0, f"{RESIDUALS}{pair.name}")
+        yield _NoisyPart(pair.counts, pair.variance, pair.cell_variance, 0.0, f"{RESIDUALS}{pair.name}")
 
 
 def table_statistics(fits: Sequence["Fitted"], asked: Sequence[str]) -> pa.Table:
