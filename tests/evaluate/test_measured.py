@@ -134,6 +134,18 @@ def test_pool_gives_one_number_or_one_for_each_group(plain_release: Release) -> 
     assert MeasuredQuestion(where={"sex": "F"}).answers(release)[0].estimate == 0.5
 
 
+def test_a_number_prints_as_a_sentence_with_both_intervals(plain_release: Release) -> None:
+    release = _release(plain_release, SOME, ("sex", "age"), np.full(12, 50))
+    share = us.pool(release, where={"sex": "F"})
+    assert isinstance(share, MeasuredNumber)
+    table = f"in the private table {share.table_low:.4g} … {share.table_high:.4g}"
+    population = f"in the population {share.population_low:.4g} … {share.population_high:.4g}"
+    assert str(share) == f"share of sex=F: 0.5; {table}, {population} (95 % intervals; measured as sex × age)"
+    mean = us.pool(release, mean="age", where={"sex": "F"}, level=0.9)
+    assert str(mean).startswith("mean of age among sex=F: 35.4; in the private table ")
+    assert "(90 % intervals, of it ± 3.6 for bins; measured as sex × age)" in str(mean)
+
+
 @pytest.mark.parametrize("scale", ["1/4", "1", "20"])
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("weights", [(1.0,), (0.7, -0.3), (0.99, *([-0.01] * 50)), (0.5, 0.5, 0.5)], ids=str)

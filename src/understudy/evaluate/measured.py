@@ -68,6 +68,22 @@ class MeasuredNumber:
     runs: int
     notes: tuple[str, ...]
 
+    @property
+    def named(self) -> str:
+        """What it is a number of, in words: "share of sex=F", or "mean of age among sex=F"."""
+        return f"{self.what} among {words(self.where)}" if self.where else self.what
+
+    def __str__(self) -> str:
+        table, population = (
+            f"{low:.4g} … {high:.4g}"
+            for low, high in ((self.table_low, self.table_high), (self.population_low, self.population_high))
+        )
+        bins = f", of it ± {self.within_bins:.3g} for bins" if self.within_bins else ""
+        return (
+            f"{self.named}: {self.estimate:.4g}; in the private table {table}, in the population {population} "
+            f"({100 * self.level:g} % intervals{bins}; measured as {self.question})"
+        )
+
 
 def _normal_quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
