@@ -27,7 +27,7 @@ REPORT = "report.html"
 NUMBERS = "report-numbers"
 METRICS = ("marginals", "correlations", "rules")
 """Scores that take a moment on this table; `understudy evaluate` computes all."""
-COMPILED_AHEAD = ("mst", "aim", "privsyn")
+COMPILED_AHEAD = ("ensemble", "aim", "mst", "privsyn")
 """Methods whose inner loops are compiled ahead: those that `auto` picks from under δ."""
 MARKER_TEXT = """\
 Made by `understudy demo`. voters.duckdb holds a SIMULATED table: no row describes a real person.
