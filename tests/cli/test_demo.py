@@ -96,6 +96,6 @@ def test_what_auto_picks_and_what_long_text_files_need_is_compiled_ahead(monkeyp
     monkeypatch.setattr("understudy.synthesizer.synthesize", noted)
     _compile_ahead()
     assert min(made.values()) >= LEAST_ROWS  # shorter files are read without kernels
-    facts = PublicFacts(Domain.of({"a": 2, "b": 3}), ())
+    facts = PublicFacts(Domain.of({"a": 2, "b": 3}), (), 1)
     picked_from = set(expected_errors(facts, Budget(1.0, 1e-6).cost("zcdp"), 1e4))
     assert set(made) == picked_from - {"independent"}  # which needs no kernel of its own
