@@ -156,7 +156,9 @@ def _rule() -> list[str]:
         "forecast comes from the schema, the rows of a unit, ε, δ and the number of rows. Where that number makes no "
         "difference the method is picked before anything is read; otherwise 1 % of the budget buys a noisy number of "
         "rows, and the run picks by that. A hint of the rows changes what a plan shows, never what is picked. "
-        "[The page of `auto`](methods/auto.md) has the rule in full.",
+        "[The page of `auto`](methods/auto.md) has the rule in full. "
+        'In this table "15 of 4" stands for 15 columns of 4 codes each, and a method holds '
+        "up to the number of rows from which the next is picked.",
         table(HEADER, [case.row for case in CASES]),
     ]
 

@@ -8,6 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.terminal import listing, run
+from understudy.cli.demo import _compile_ahead
+from understudy.codec.kernels import LEAST_ROWS
+from understudy.domain import Domain
+from understudy.methods.expected_error import expected_errors
+from understudy.methods.method import PublicFacts
+from understudy.privacy.cost import Budget
+from understudy.schema import Schema
 
 
 def _demo(folder: Path, *more: object, out: str = "release", private: str = "private") -> "tuple[int, str]":
@@ -77,3 +84,18 @@ def test_a_touched_release_or_folder_is_not_replaced(folder: Path) -> None:
     (folder / "private" / "notes.txt").write_text("mine", encoding="utf-8")
     assert _demo(folder)[0] == 2
     assert (folder / "private" / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_what_auto_picks_and_what_long_text_files_need_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: dict[str, int] = {}
+
+    def noted(path: Path, schema: Schema, *, method: str, epsilon: float, delta: float) -> None:
+        assert (epsilon, delta > 0) == (1.0, True)
+        made[method] = len(path.read_text(encoding="utf-8").splitlines()) - 1
+
+    monkeypatch.setattr("understudy.synthesizer.synthesize", noted)
+    _compile_ahead()
+    assert min(made.values()) >= LEAST_ROWS  # shorter files are read without kernels
+    facts = PublicFacts(Domain.of({"a": 2, "b": 3}), (), 1)
+    picked_from = set(expected_errors(facts, Budget(1.0, 1e-6).cost("zcdp"), 1e4))
+    assert set(made) == picked_from - {"independent"}  # which needs no kernel of its own

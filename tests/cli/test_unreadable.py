@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.terminal import Outcome, run
+from understudy.cli.synthesize import READING
 
 SEXES = ["F"] * 150 + ["f"] * 146 + ["M"] * 144 + ["m"] * 160
 CLOSED = "{kind: category, labels: [F, M], missing: false}"
@@ -52,6 +53,7 @@ def test_labels_in_another_case_are_no_women(tmp_path: Path) -> None:
     assert None not in shares(out, "age")  # every age could be read, so none is empty
     told = "sex: about 51 % of its values are empty or could not be read; are its labels spelled as in the file?"
     assert told in shown.words
+    assert READING in shown.words
     assert told in (out / "statement.md").read_text(encoding="utf-8")
     assert told in (out / "card.html").read_text(encoding="utf-8")
     document = json.loads((out / "statement.json").read_text(encoding="utf-8"))
@@ -60,6 +62,12 @@ def test_labels_in_another_case_are_no_women(tmp_path: Path) -> None:
     again = run("sample", out, "--rows", 500, "--seed", 3, "--where", "sex=unreadable", "-o", tmp_path / "more.csv")
     assert again.status == 0
     assert pd.read_csv(tmp_path / "more.csv")["sex"].isna().all()
+
+
+def test_a_crowded_bin_is_no_question_of_how_values_are_read(tmp_path: Path) -> None:
+    shown, _ = make(tmp_path, {"age": AGE}, {"age": ["18"] * 600})
+    assert "of its values are in its lowest bin" in shown.words
+    assert READING not in shown.words
 
 
 def test_what_is_said_must_follow_from_the_answers(tmp_path: Path) -> None:

@@ -72,7 +72,9 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                 _require(step, output)
                 commands += 1
     assert commands >= 15
-    assert sorted(os.listdir()) == ["ledger.db", "maternity.csv", "release", "schema.yaml", "visits.csv"]
+    assert sorted(os.listdir()) == [
+        *("ledger.db", "maternity.csv", "release", "report-numbers", "report.html", "schema.yaml", "visits.csv")
+    ]
 
 
 def test_every_block_of_the_tutorial_is_understood() -> None:

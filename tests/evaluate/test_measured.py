@@ -93,6 +93,10 @@ def test_groups_smaller_than_nothing_are_left_out_and_named(plain_release: Relea
     (only,) = measured_rate(release, {"age": "0..9"}, by="sex")
     assert only.where == {"sex": "F"}
     assert "Left out, for their noisy count is not above 0: M." in only.notes
+    drowned = _release(plain_release, SOME, ("sex", "age"), [[5, 5, 10, 20, 0, 0], [-3, 1, 0, 0, 0, 9]])
+    for found in (measured_mean(drowned, "age", by="sex"), measured_quantile(drowned, "age", 0.5, by="sex")):
+        assert [one.where for one in found] == [{"sex": "F"}]  # of men, all that stands out has no age
+        assert "Left out, for their noisy count is not above 0: M." in found[0].notes
 
 
 def test_a_small_group_gets_a_wide_interval(plain_release: Release) -> None:
@@ -132,6 +136,18 @@ def test_pool_gives_one_number_or_one_for_each_group(plain_release: Release) -> 
     assert isinstance(found, tuple)
     assert len(found) == 2
     assert MeasuredQuestion(where={"sex": "F"}).answers(release)[0].estimate == 0.5
+
+
+def test_a_number_prints_as_a_sentence_with_both_intervals(plain_release: Release) -> None:
+    release = _release(plain_release, SOME, ("sex", "age"), np.full(12, 50))
+    share = us.pool(release, where={"sex": "F"})
+    assert isinstance(share, MeasuredNumber)
+    table = f"in the private table {share.table_low:.4g} … {share.table_high:.4g}"
+    population = f"in the population {share.population_low:.4g} … {share.population_high:.4g}"
+    assert str(share) == f"share of sex=F: 0.5; {table}, {population} (95 % intervals; measured as sex × age)"
+    mean = us.pool(release, mean="age", where={"sex": "F"}, level=0.9)
+    assert str(mean).startswith("mean of age among sex=F: 35.4; in the private table ")
+    assert "(90 % intervals, of it ± 3.6 for bins; measured as sex × age)" in str(mean)
 
 
 @pytest.mark.parametrize("scale", ["1/4", "1", "20"])

@@ -397,7 +397,7 @@ def test_claim_must_follow_from_the_cost() -> None:
 
 
 def test_amounts_are_printed_to_the_last_unit() -> None:
-    assert in_full(Cost(epsilon=UNIT, rho=1, delta=10**9)) == "ε = 1, ρ = 0.000000000001, δ = 1e-9"
+    assert in_full(Cost(epsilon=UNIT, rho=1, delta=10**9)) == "ε = 1, ρ = 0.000000000001, δ = 1e-09"
     assert in_full(Cost()) == "ε = 0"
     assert in_full(Cost(epsilon=10**18 - 1)) == "ε = 999999.999999999999"
 

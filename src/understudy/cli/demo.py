@@ -27,7 +27,7 @@ REPORT = "report.html"
 NUMBERS = "report-numbers"
 METRICS = ("marginals", "correlations", "rules")
 """Scores that take a moment on this table; `understudy evaluate` computes all."""
-COMPILED_AHEAD = ("mst", "aim", "privsyn")
+COMPILED_AHEAD = ("ensemble", "aim", "mst", "privsyn")
 """Methods whose inner loops are compiled ahead: those that `auto` picks from under δ."""
 MARKER_TEXT = """\
 Made by `understudy demo`. voters.duckdb holds a SIMULATED table: no row describes a real person.
@@ -115,6 +115,7 @@ def _compile_ahead() -> None:
     """Makes small releases of a text file with made-up rows, so that what is compiled for them lies on disk."""
     import pyarrow.csv
 
+    from understudy.codec.kernels import LEAST_ROWS
     from understudy.synthesizer import synthesize
     from understudy.testing import cases
 
@@ -122,7 +123,7 @@ def _compile_ahead() -> None:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # made-up rows look odd
         path = Path(folder) / "rows.csv"
-        pyarrow.csv.write_csv(cases.possible_rows(schema, 300, seed=1), path)
+        pyarrow.csv.write_csv(cases.possible_rows(schema, LEAST_ROWS, seed=1), path)
         for method in COMPILED_AHEAD:
             synthesize(path, schema, method=method, epsilon=1.0, delta=1e-6)
 

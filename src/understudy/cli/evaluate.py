@@ -169,8 +169,8 @@ def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, ver
     rows = []
     for result in evaluation.results:
         for score in result.scores:
-            value = score.why_not if score.value is None else f"{score.value:.6g}"
-            line = "none" if score.yardstick is None else f"{score.yardstick:.6g}"
+            value = score.why_not if score.value is None else f"{score.value:.4g}"
+            line = "none" if score.yardstick is None else f"{score.yardstick:.4g}"
             rows.append([result.metric, score.name, value, line, score.direction])
     place.table(["metric", "score", ">value", ">yardstick", "better"], rows)
     for line in _remarks(evaluation):
@@ -320,16 +320,13 @@ def _degrees(degrees: float | None) -> str:
 
 
 def _show_numbers(place: Shell, numbers: "list[MeasuredNumber]") -> None:
-    from understudy.evaluate.measured import words
-
     binned = any(one.within_bins for one in numbers)
     rows = []
     for one in numbers:
-        named = f"{one.what} among {words(one.where)}" if one.where else one.what
         table = f"{one.table_low:.4g} … {one.table_high:.4g}"
         population = f"{one.population_low:.4g} … {one.population_high:.4g}"
         bins = [f"± {one.within_bins:.3g}"] if binned else []
-        rows.append([named, f"{one.estimate:.4g}", table, population, *bins, one.question])
+        rows.append([one.named, f"{one.estimate:.4g}", table, population, *bins, one.question])
     header = ["number", ">estimate", "in the private table", "in the population"]
     place.table([*header, *(["of it, bins"] if binned else []), "measured as"], rows)
     for note in dict.fromkeys(note for one in numbers for note in one.notes):

@@ -192,6 +192,8 @@ def show_release(
     place: Shell, release: "Release", folder: Path, ledger: Path | None = None, *, resumed: bool = False
 ) -> None:
     """What was made, from public facts alone."""
+    from understudy.release.wording import UNREAD
+
     statement = release.statement
     rows = ", ".join(f"{count:,}" for count in release.config.rows)
     place.line(f"Release: {folder} ({rows} synthetic rows, method {statement.method})")
@@ -202,7 +204,7 @@ def show_release(
     show_check(place, statement)
     for odd in statement.odd:
         place.line(f"Look at this: {odd.text}")
-    if statement.odd:
+    if any(odd.meaning in UNREAD for odd in statement.odd):
         place.note(READING)
     if statement.left_out:
         place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")

@@ -68,6 +68,26 @@ class MeasuredNumber:
     runs: int
     notes: tuple[str, ...]
 
+    @property
+    def named(self) -> str:
+        """What it is a number of, in words: "share of sex=F", or "mean of age among sex=F"."""
+        return f"{self.what} among {words(self.where)}" if self.where else self.what
+
+    def __str__(self) -> str:
+        table, population = (
+            f"{low:.4g} … {high:.4g}"
+            for low, high in ((self.table_low, self.table_high), (self.population_low, self.population_high))
+        )
+        bins = f", of it ± {self.within_bins:.3g} for bins" if self.within_bins else ""
+        return (
+            f"{self.named}: {self.estimate:.4g}; in the private table {table}, in the population {population} "
+            f"({100 * self.level:g} % intervals{bins}; measured as {self.question})"
+        )
+
+
+class _DrownedError(UsageError):
+    """The noisy count of the rows asked about is not above 0."""
+
 
 def _normal_quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
@@ -236,19 +256,22 @@ class _NoisyTable:
         groups = self.groups(by, given)
         if by is None:
             return (answer(groups[0]),)
-        kept = [one for one in groups if float(self.sums.counts[one.mask].sum()) > 0]
-        if not kept:
+        found, left_out = [], []
+        for one in groups:
+            try:
+                found.append(answer(one))
+            except _DrownedError:
+                left_out.append(one.where[by])
+        if not found:
             raise UsageError(f"by {by!r}", "has no group larger than its noise.")
-        found = tuple(map(answer, kept))
-        left_out = [one.where[by] for one in groups if one not in kept]
         note = f"Left out, for their noisy count is not above 0: {', '.join(left_out)}."
-        return tuple(replace(one, notes=(*one.notes, note)) for one in found) if left_out else found
+        return tuple(replace(one, notes=(*one.notes, note)) if left_out else one for one in found)
 
     def cells(self, among: Bools, subject: str) -> NoisyCells:
         """The noisy counts of the cells that count."""
         found = NoisyCells(self.sums.counts[among], self.sums, self.level)
         if found.rows <= 0:
-            raise UsageError(subject, "cannot be estimated: the noise is larger than the counts.")
+            raise _DrownedError(subject, "cannot be estimated: the noise is larger than the counts.")
         return found
 
     def number(

@@ -228,7 +228,7 @@ def in_full(cost: Cost) -> str:
     """The amounts to the last unit, as decimals that can be typed back.
 
     >>> in_full(Cost(epsilon=299_999_999_999, delta=10**9))
-    'ε = 0.299999999999, δ = 1e-9'
+    'ε = 0.299999999999, δ = 1e-09'
     """
     parts = []
     if cost.epsilon or cost == Cost():
@@ -236,7 +236,8 @@ def in_full(cost: Cost) -> str:
     if cost.rho:
         parts.append(f"ρ = {(Decimal(cost.rho) / UNIT).normalize():f}")
     if cost.delta:
-        parts.append(f"δ = {(Decimal(cost.delta) / DELTA_UNIT).normalize():e}")
+        digits, power = f"{(Decimal(cost.delta) / DELTA_UNIT).normalize():e}".split("e")
+        parts.append(f"δ = {digits}e{int(power):+03}")  # as floats are written everywhere else
     return ", ".join(parts)
 
 
