@@ -27,9 +27,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -67,6 +66,9 @@ from understudy.schema import Float, Integer, Schema
 from understudy.schema.columns import missing_texts
 from understudy.schema.schema import Dialect as Dialect
 from understudy.schema.schema import is_wide, located, parted, plain_encoding, require_dialect
+
+if TYPE_CHECKING:
+    import duckdb
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ""}
 PARQUET = (".parquet", ".pq")
@@ -498,7 +500,7 @@ def _database(text: str, paths: list[Path], table: str) -> Container:
     return Container("database", tuple(paths), header, table=table)
 
 
-def _stored_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[str, str, str]]:
+def _stored_tables(connection: "duckdb.DuckDBPyConnection") -> dict[str, tuple[str, str, str]]:
     """Database, schema and name of each table by what a location calls it: name, or schema.name outside of main."""
     query = (
         "SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database() "
@@ -508,8 +510,10 @@ def _stored_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[str
     return {one[2] if one[1] == "main" else f"{one[1]}.{one[2]}": one for one in found}
 
 
-def connect_read_only(path: Path, settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
+def connect_read_only(path: Path, settings: Settings | None = None) -> "duckdb.DuckDBPyConnection":
     """A locked-down connection that can read one database file and nothing else."""
+    import duckdb  # takes a quarter of a second, and only files of its own need it
+
     try:
         return silenced(duckdb.connect(str(path), read_only=True, config={**LOCKED, **(settings or {})}))
     except (duckdb.Error, OSError, ValueError):
@@ -520,7 +524,7 @@ def connect_read_only(path: Path, settings: Settings | None = None) -> duckdb.Du
     )
 
 
-def silenced(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def silenced(connection: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnection":
     """The connection without progress bar, and with all settings fixed."""
     for command in SILENT:
         connection.execute(command)
@@ -724,6 +728,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _database_batches(path: Path, table: str, wanted: list[str], *, memory_bytes: int, threads: int) -> Iterator[Batch]:
     """Rows in the order of the table. A value too long for the limit is read on with what memory the machine has."""
+    import duckdb
+
     settings: Settings = {"memory_limit": f"{memory_bytes}B", "threads": threads}
     done = 0
     with suppress(duckdb.OutOfMemoryException):
