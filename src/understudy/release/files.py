@@ -187,6 +187,8 @@ FILE_BYTES = 2**34
 CELLS = 2**27
 NOISY_VALUES = 2**24
 MODEL_BYTES = 2**28
+PLANNED_COLUMNS = 300
+"""Up to so many columns every list of their pairs is planned in ten seconds."""
 
 
 @dataclass(slots=True)
@@ -197,13 +199,14 @@ class Effort:
     cells: float = math.inf
     noisy_values: int | None = None
     model_bytes: float = math.inf
+    columns: float = math.inf
     unchecked: list[str] = field(default_factory=list)
     believed: list[str] = field(default_factory=list)
 
     @classmethod
     def limited(cls) -> "Effort":
         """Enough for about 100 million values; at most a minute and a GiB of memory."""
-        return cls(FILE_BYTES, CELLS, NOISY_VALUES, MODEL_BYTES)
+        return cls(FILE_BYTES, CELLS, NOISY_VALUES, MODEL_BYTES, PLANNED_COLUMNS)
 
     def reads(self, size: int, what: str) -> bool:
         """Whether a file of so many bytes may still be read; if not, `what` is noted as unchecked."""
