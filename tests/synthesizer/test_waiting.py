@@ -165,7 +165,8 @@ def test_what_another_user_left_there_is_nobodys_release(
     """In a folder that several people may write to, a folder with a hidden name is no reason to publish it."""
     target = ledger.path.parent / "out"
     assert len(waiting_folders(target)) == 1
-    monkeypatch.setattr(os, "geteuid", lambda user=os.geteuid(): user + 1)
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
     assert waiting_folders(target) == []
     assert not finish_waiting(target)
     clear_unfinished(target)
