@@ -54,7 +54,7 @@ def write_invented(schema: "us.Schema", rows: int, target: Path) -> None:
 def invented_rows(schema: "us.Schema", rows: int) -> Iterator[dict[str, Value]]:
     """Invented rows, column by column, always the same ones for a schema and a number.
 
-    >>> schema = us.Schema((us.schema.Category("sex", labels=("f", "m")),), us.Unit())
+    >>> schema = us.Schema((us.schema.Category(name="sex", labels=("f", "m")),), us.Unit())
     >>> [row["sex"] for row in invented_rows(schema, 3)] == [row["sex"] for row in invented_rows(schema, 3)]
     True
     """
