@@ -75,6 +75,16 @@ def test_costs_add_up_and_noise_follows_from_them():
     assert curator.left.rho < 100
 
 
+@pytest.mark.parametrize("cost", [rho(0.1), epsilon(0.5)], ids=str)
+def test_scores_with_a_large_share_take_no_more_than_columns_left(cost):
+    """Noise is large beside 120 rows, so columns take about 0.7 of the cost, and scores ask for 0.5 of it."""
+    method = MixtureEnsemble(components=3, steps=3, selection_share=0.5)
+    curator = door(rows_of(chain(120)), CHAIN, cost, NoNoise())
+    assert method.fit(curator, cost).total > 0
+    assert curator.left.rho < 100
+    assert curator.left.epsilon < 100
+
+
 def test_columns_get_more_where_noise_is_large_beside_the_rows():
     """Of 4 equal columns at all of ρ, σ = √(4/2ρ); x = 0.4 · 4 · σ / n, and the share is 0.35 · √(x/0.007)."""
     share, pairs = spent_on_columns(20_000, rho(1.0))

@@ -14,6 +14,7 @@ from understudy.methods.method import METHODS, PublicFacts, currency_for, descri
 from understudy.privacy.cost import Budget
 from understudy.schema import OpenCategory, Schema, Unit
 
+VOTERS_FREE = Domain.of({"registered": 2, "voted": 2, "age": 5})
 OPEN = Schema(columns=(OpenCategory(name="job"),), unit=Unit())
 
 
@@ -37,6 +38,19 @@ def foreign(monkeypatch):
 def test_built_in_names():
     assert {"auto", "independent", "laplace"} <= set(METHODS.names())
     assert method_named("independent") == Independent()
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+def test_methods_with_fixed_plans_say_so(name):
+    """`verify` makes no plan of the others again."""
+    options = {"marginals": "pairs"} if name in ("nist_mst", "dpsyn") else {}
+    method = method_named(name, options)
+    facts = PublicFacts(VOTERS_FREE, (), 1)
+    try:
+        fixed = [method.plan(facts, cost).fixed for cost in (epsilon(1.0), rho(0.1))]
+    except UsageError:  # cannot do without a public table, or one of the costs
+        return
+    assert method.can_be_fixed or not any(fixed)
 
 
 def test_text_options_are_read_by_type():

@@ -12,6 +12,7 @@ pytest.importorskip("starlette", reason="needs the extra [studio]")
 
 from tests.studio.client import Client
 from understudy.studio.invented import invented_rows, plainly_written, write_invented
+from understudy.studio.workspace import write_json
 
 EVERY_KIND = """\
 understudy: 1
@@ -134,3 +135,23 @@ def test_a_table_that_is_not_public_is_not_tried_on(client: Client, tmp_path: Pa
     client.post(f"{run}/cancel")
     assert client.until_done(run) in ("cancelled", "interrupted")
     assert client.get(f"/trials/{run.rpartition('/')[2]}/report").status == 404
+
+
+def test_a_table_that_was_charged_for_is_never_taken_for_a_public_one(client: Client, tmp_path: Path) -> None:
+    """Nor is last year's private table: the schema and the choice of a method would tell about its rows."""
+    draft = begun(client)
+    place = client.studio.workspace.kept / "runs" / "earlier"
+    place.mkdir(parents=True)
+    write_json(place / "settings.json", {"kind": "release", "name": "made", "table": str(tmp_path / "public.csv")})
+    form = {"on": "file", "try-independent": "yes", "is_public": "yes", "table": "public.csv"}
+    answers = [client.post(f"{draft}/methods", form)]
+    answers += [client.post("/tables", {"table": "people.csv", field: "public.csv"}) for field in ("like", "codebook")]
+    for answer in answers:
+        assert (answer.status, "a release was made of" in answer.words) == (422, True), answer.words
+
+
+def test_two_ways_to_name_a_database_mean_the_same(client: Client) -> None:
+    same = client.studio.workspace.same_file
+    assert same("postgres://host/people::voters", "postgresql://host/people::voters")
+    assert not same("postgres://host/people::voters", "postgresql://host/people::others")
+    assert not same("postgres://host/people::voters", "people.csv")

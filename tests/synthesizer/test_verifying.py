@@ -9,10 +9,13 @@ import pytest
 import understudy as us
 from tests.release.people import everything, people, relisted, simple
 from tests.release.test_earlier_formats import DATA, FOLDERS
+from understudy.release import files
 from understudy.release import verify_release as verify_alone
+from understudy.release.release import read_config
 from understudy.release.statement import read_statement, statement_document, statement_markdown
 from understudy.schema import Schema
-from understudy.synthesizer.verifying import inspect_release
+from understudy.synthesizer.design import Design
+from understudy.synthesizer.verifying import inspect_release, planned_costs
 
 FIXED = {
     "independent, pure": (simple(), {"method": "independent", "epsilon": 2.0}),
@@ -76,3 +79,39 @@ def test_another_version_is_believed_and_that_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_of_earlier_versions_verify(name: str) -> None:
     assert us.verify(DATA / name) == []
+
+
+def test_no_plan_is_made_for_what_a_stranger_merely_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workload of long tables, or a thousand copies, takes minutes and gigabytes to plan."""
+    folder = tmp_path / "out"
+    asked: list[int] = []
+    of = Design.of
+
+    def counted(*given: object, **more: object) -> Design:
+        asked.append(more.get("runs", 1))
+        return of(*given, **more)
+
+    monkeypatch.setattr(Design, "of", counted)
+    _made(folder, simple(), {"method": "mst", "epsilon": 2.0, "delta": 1e-6})
+    _claims_a_plan(folder)
+    asked.clear()
+    assert [problem.where for problem in us.verify(folder)] == ["statement.json: as_planned"]
+    assert asked == [], "no plan of this method is ever fixed"
+    other = tmp_path / "other"
+    _made(other, simple(), {"method": "independent", "epsilon": 2.0, "copies": 2, "copies_mode": "remeasure"})
+    schema, config = Schema.from_yaml(other / "schema.yaml"), read_config(other / "config.yaml")
+    statement = read_statement(json.loads((other / "statement.json").read_text(encoding="utf-8")))
+    asked.clear()
+    assert planned_costs(schema, config, statement) == [charge.cost for charge in statement.charges]
+    assert planned_costs(schema, replace(config, rows=config.rows * 500), statement) == []
+    assert asked == [1, 2, 1]
+
+
+def test_a_plan_of_many_columns_is_made_where_everything_is_to_be_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+    _made(folder, *FIXED["independent, pure"])
+    monkeypatch.setattr(files, "PLANNED_COLUMNS", 2)
+    assert [part.split(",")[0] for part in inspect_release(folder).unchecked] == ["whether the run kept to its plan"]
+    assert inspect_release(folder, everything=True).unchecked == ()

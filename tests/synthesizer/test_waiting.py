@@ -1,5 +1,6 @@
 """One output, one charge, one release: runs that race for an output, and releases left before they were in place."""
 
+import fcntl
 import os
 import signal
 import time
@@ -11,10 +12,11 @@ import pytest
 
 from tests.processes import COMMAND, Forked
 from tests.release.people import people, simple
+from understudy.errors import Problem, UsageError
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.release import verify_release
-from understudy.release.files import finish_waiting
+from understudy.release import files, verify_release
+from understudy.release.files import clear_unfinished, finish_waiting, reserved, waiting_folders
 
 RACERS = 6
 KILLED = """
@@ -155,3 +157,46 @@ def test_a_damaged_leftover_blocks_nobody(ledger: Ledger) -> None:
     assert status == 0, said
     assert ledger.balance("people").releases == 2
     assert left.exists(), "what was paid for is not removed"
+
+
+def test_what_another_user_left_there_is_nobodys_release(
+    ledger: Ledger, killed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that several people may write to, a folder with a hidden name is no reason to publish it."""
+    target = ledger.path.parent / "out"
+    assert len(waiting_folders(target)) == 1
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    assert waiting_folders(target) == []
+    assert not finish_waiting(target)
+    clear_unfinished(target)
+    assert len(list(target.parent.glob(".out.*.partial"))) == 1
+
+
+def test_no_run_begins_while_a_reader_finishes_its_output(
+    ledger: Ledger, killed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a large folder takes long; a run that began meanwhile would pay for the same release once more."""
+    target = ledger.path.parent / "out"
+    checked, tried = files.check_files, []
+
+    def slowly(folder: Path) -> list[Problem]:
+        with pytest.raises(UsageError, match="being written"), reserved(target):
+            pass
+        tried.append(folder)
+        return checked(folder)
+
+    monkeypatch.setattr(files, "check_files", slowly)
+    assert finish_waiting(target)
+    assert len(tried) == 1
+
+
+def test_whoever_looks_at_a_leftover_hides_it_from_nobody(ledger: Ledger, killed: tuple[str, ...]) -> None:
+    target = ledger.path.parent / "out"
+    (left,) = target.parent.glob(".out.*.partial")
+    looking = os.open(left, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    try:
+        assert waiting_folders(target) == [left]
+    finally:
+        os.close(looking)

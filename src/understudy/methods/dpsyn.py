@@ -86,6 +86,7 @@ class DpSyn(Method):
     needs: ClassVar[str] = "A schema and a public list of marginals (or the preset match3)."
     limits: ClassVar[str] = "Keeps the relations that are listed. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
+    can_be_fixed: ClassVar[bool] = True
 
     marginals: str = option("", help="tables to measure: a×b:2, b×c; semicolons separate blocks")
     preset: Preset = option("none", help="match3: the team's tables of Match 3, instead of a list")

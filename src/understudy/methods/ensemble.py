@@ -232,10 +232,13 @@ class MixtureEnsemble(Method):
         return _Synthesis(self, known.joined(measuring.whole), curator.structural_zeros, excess, tables).records()
 
     def _scores_cost(self, plan: Plan, left: Cost, pairs: int, rows: float) -> Cost:
-        """Of the scores: as planned; under pure ε, where noise grows with the number of pairs, more if it is much."""
+        """Of the scores: as planned; under pure ε, where noise grows with the number of pairs, more if it is much.
+
+        Columns may have taken more than planned where noise is large, and then scores take half of the rest at most.
+        """
         planned: Cost = plan.schedule.scores
         if not plan.granted.epsilon:
-            return planned
+            return min(planned, left.share(Fraction(1, 2)), key=_amount)
         noise = math.sqrt(2.0) * max(pairs, 1) * UNIT / (plan.granted.epsilon * max(rows, 1.0))
         share = min(max(noise / _SCORE_NOISE, self.selection_share), max(_MOST_SCORES, self.selection_share))
         return min(Cost(plan.granted.epsilon).share(share), left.share(_MOST_OF_LEFT), key=_amount)

@@ -40,6 +40,7 @@ class Independent(Method):
     needs: ClassVar[str] = "A schema. Nothing else."
     limits: ClassVar[str] = "Keeps no relation between columns. Rules may tie at most 10⁷ combinations together."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
+    can_be_fixed: ClassVar[bool] = True
 
     negatives: Negatives = option(
         "norm_sub", help="how negative counts are removed: clip_rescale, norm_sub or norm_cut"

@@ -175,6 +175,8 @@ class Method(WithOptions, abc.ABC):
     """Whether it can use a public table."""
     spends_delta: ClassVar[bool] = False
     """Whether it pays in ε and δ by itself, as training does."""
+    can_be_fixed: ClassVar[bool] = False
+    """Whether its plans may be fixed (`Plan.fixed`); where no plan ever is, nobody needs to make one to know."""
     keeps_checkpoints: ClassVar[bool] = False
     """Whether an interrupted run can be continued. Only for methods whose one query is a training: answers to other
     queries are not kept."""

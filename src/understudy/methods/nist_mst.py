@@ -88,6 +88,7 @@ class NistMst(Method):
     needs: ClassVar[str] = "A schema and a list of marginals (or the preset match3), or a public table to take it from."
     limits: ClassVar[str] = "Keeps the relations that are listed. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
+    can_be_fixed: ClassVar[bool] = True
     uses_public: ClassVar[bool] = True
 
     marginals: str = option("", help="tables to measure: a×b:2, b×c; or pairs, or triples")

@@ -57,6 +57,7 @@ class RandomPartition(Method):
     needs: ClassVar[str] = "A schema whose full table can be written out. A baseline for trees with chosen columns."
     limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers are the most accurate."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
+    can_be_fixed: ClassVar[bool] = True
 
     layers: int = option(
         2, help="layers above the full table (all columns but one at most)", least=0, most=_MOST_LAYERS

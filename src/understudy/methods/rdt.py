@@ -581,6 +581,7 @@ class Rdt(Method):
     needs: ClassVar[str] = "Private columns (private=sex,race); best with a public table of the others (public=)."
     limits: ClassVar[str] = "Private columns of at most 2¹⁴ combinations; without public=, public ones of 2²⁰ cells."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
+    can_be_fixed: ClassVar[bool] = True
     uses_public: ClassVar[bool] = True
 
     private: str = option("", help="private columns in order, e.g. sex,race; none: the last column", check=listed_names)

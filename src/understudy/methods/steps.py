@@ -227,6 +227,7 @@ class Steps(Method):
     needs: ClassVar[str] = "A schema whose full table can be written out; better with a public sequence of columns."
     limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers are the most accurate."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
+    can_be_fixed: ClassVar[bool] = True
 
     layers: int | None = option(
         None, help="layers above the full table; none: the sequence's length, or 2", least=1, most=_MOST_LAYERS

@@ -77,6 +77,7 @@ class UniversalHistogram(Method):
         "At most 2²³ cells (option most_cells). With many columns the first ones are the most accurate."
     )
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
+    can_be_fixed: ClassVar[bool] = True
 
     branching: int | None = option(
         None, help="maximum number of children of a node; none: chosen", least=2, most=LEAF_LIMIT

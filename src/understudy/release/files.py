@@ -20,7 +20,8 @@ the target puts it in place: the one that would write there, or one that would r
 
 A manifest appears as a whole or not at all, as the last file; so a sibling with a manifest is complete, and one
 without is not. Whoever writes a sibling holds a lock on it, which the operating system lets go when the process ends,
-however it ends; so nobody finishes or removes what another process is still at work on. Where the file system has no
+however it ends; so nobody finishes or removes what another process is still at work on. Nobody touches a sibling of
+another user: in a folder that several people may write to, any of them could leave one. Where the file system has no
 locks, nothing is removed, and only who reserved the target finishes anything.
 
 Whoever pays for what goes into a folder reserves the target first (`reserved`), so that a second process is refused
@@ -54,6 +55,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -185,6 +187,8 @@ FILE_BYTES = 2**34
 CELLS = 2**27
 NOISY_VALUES = 2**24
 MODEL_BYTES = 2**28
+PLANNED_COLUMNS = 300
+"""Up to so many columns every list of their pairs is planned in ten seconds."""
 
 
 @dataclass(slots=True)
@@ -195,13 +199,14 @@ class Effort:
     cells: float = math.inf
     noisy_values: int | None = None
     model_bytes: float = math.inf
+    columns: float = math.inf
     unchecked: list[str] = field(default_factory=list)
     believed: list[str] = field(default_factory=list)
 
     @classmethod
     def limited(cls) -> "Effort":
         """Enough for about 100 million values; at most a minute and a GiB of memory."""
-        return cls(FILE_BYTES, CELLS, NOISY_VALUES, MODEL_BYTES)
+        return cls(FILE_BYTES, CELLS, NOISY_VALUES, MODEL_BYTES, PLANNED_COLUMNS)
 
     def reads(self, size: int, what: str) -> bool:
         """Whether a file of so many bytes may still be read; if not, `what` is noted as unchecked."""
@@ -344,11 +349,11 @@ def _staging(final: Path) -> tuple[Path, int | None]:
         os.close(handle)
 
 
-def _locked_folder(folder: Path) -> int:
+def _locked_folder(folder: Path, kind: int = fcntl.LOCK_EX) -> int:
     """The lock on a folder; raises BlockingIOError if another process holds it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BaseException:
         os.close(handle)
         raise
@@ -384,7 +389,8 @@ def clear_unfinished(target: Path) -> None:
             continue
         with contextlib.suppress(OSError):  # no locks here, or not ours to remove: it stays
             handle = _locked_folder(folder)
-            shutil.rmtree(folder, ignore_errors=True)
+            if not (folder / MANIFEST).exists():  # it may have been completed before it could be held
+                shutil.rmtree(folder, ignore_errors=True)
             os.close(handle)
 
 
@@ -396,21 +402,25 @@ def finish_waiting(target: Path) -> bool:
     """
     final = target.absolute()
     try:
-        if os.path.lexists(final) or working_place(final).exists():
+        if os.path.lexists(final) or not waiting_folders(final):
             return False
-        for folder in waiting_folders(final):
-            handle = _locked_folder(folder)
-            try:
-                if (folder / RELEASE_FILE).is_file() and not check_files(folder):
-                    with reserved(final):
-                        seal(folder)
-                        put_in_place(folder, final)
-                    return True
-            finally:
-                os.close(handle)
+        with reserved(final):  # first of all: a run that saw the folder held, and not the name, would pay once more
+            return not working_place(final).exists() and any(_finish(one, final) for one in waiting_folders(final))
     except (UnderstudyError, OSError):
         return False
-    return False
+
+
+def _finish(folder: Path, final: Path) -> bool:
+    """Puts a folder in place if it is a whole release."""
+    handle = _locked_folder(folder)
+    try:
+        whole = (folder / RELEASE_FILE).is_file() and not check_files(folder)
+        if whole:
+            seal(folder)
+            put_in_place(folder, final)
+        return whole
+    finally:
+        os.close(handle)
 
 
 def working_place(target: Path) -> Path:
@@ -424,17 +434,26 @@ def working_place(target: Path) -> Path:
 
 
 def _left_beside(target: Path) -> list[Path]:
-    """Folders under first names of the target that no living process is known to work on."""
+    """Folders of this user under first names of the target that no living process is known to work on."""
     final = target.absolute()
     start = f".{final.name}."
     found = [entry for entry in final.parent.iterdir() if entry.name.startswith(start) and entry.suffix == ".partial"]
-    return sorted(one for one in found if not one.is_symlink() and one.is_dir() and not _is_at_work(one))
+    return sorted(one for one in found if _is_own_folder(one) and not _is_at_work(one))
+
+
+def _is_own_folder(path: Path) -> bool:
+    """Whether it is a folder, no link, and this user's: in a shared folder others could leave some under such names."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:  # put in place or removed since
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _is_at_work(folder: Path) -> bool:
     """Whether another process holds the folder; without locks nobody can tell, and a reservation has to do."""
     try:
-        os.close(_locked_folder(folder))
+        os.close(_locked_folder(folder, fcntl.LOCK_SH))  # shared, so that nobody takes whoever looks for one at work
     except BlockingIOError:
         return True
     except OSError:

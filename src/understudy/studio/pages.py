@@ -163,23 +163,33 @@ def _begun(studio: Studio, form: Mapping[str, str]) -> DraftTable:
     known = workspace.draft(short_id(location))
     if known is None:
         sure = form.get("names_are_right") == "yes"
-        return workspace.begin(location, _drafted(workspace, location, form, names_are_right=sure))
+        return workspace.begin(location, _drafted(studio, location, form, names_are_right=sure))
     if form.get("codebook") or form.get("like"):
         with workspace.lock:
-            drafting.filled(known, _drafted(workspace, location, form, names_are_right=True))
+            drafting.filled(known, _drafted(studio, location, form, names_are_right=True))
     return known
 
 
-def _drafted(workspace: Workspace, location: str, form: Mapping[str, str], *, names_are_right: bool) -> str:
+def check_is_public(studio: Studio, what: str, location: str, private: str) -> None:
+    """Raises if a file whose rows are about to be read is the private table, or one that a release was charged for."""
+    same, fix = studio.workspace.same_file, "Its rows must not be read. Take another one."
+    if same(location, private):
+        raise us.errors.UsageError(what, "is the private table itself.", fix)
+    if any(run.kind == "release" and same(location, str(run.settings.get("table", ""))) for run in studio.runs.all()):
+        raise us.errors.UsageError(what, "is a table that a release was made of, and so a private one.", fix)
+
+
+def _drafted(studio: Studio, location: str, form: Mapping[str, str], *, names_are_right: bool) -> str:
     """The text of a first schema, from the header of the table, a codebook and a public table.
 
     Raises:
-        UsageError: also if the private table itself is named as one of those, whose rows are read.
+        UsageError: also if a private table is named as one of those, whose rows are read.
     """
+    workspace = studio.workspace
     book, like = form.get("codebook", ""), form.get("like", "")
     for name, what, known in ((book, "codebook", workspace.codebooks()), (like, "public table", workspace.tables())):
-        if name and workspace.same_file(workspace.inside(name, known), location):
-            raise us.errors.UsageError(what, "is the private table itself.", "Its rows must not be read. Leave it out.")
+        if name:
+            check_is_public(studio, what, workspace.inside(name, known), location)
     made = us.Schema.draft(
         workspace.absolute(location),
         codebook=(workspace.root / book,) if book else (),
@@ -252,7 +262,7 @@ def _filled(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> tuple
     late = drafting.made_late(draft, form)
     if late:
         return late, ""
-    changes = drafting.filled(draft, _drafted(studio.workspace, draft.table, form, names_are_right=True))
+    changes = drafting.filled(draft, _drafted(studio, draft.table, form, names_are_right=True))
     return [], f"Filled in: {changes} {'column' if changes == 1 else 'columns'}. Look at each before you confirm it."
 
 

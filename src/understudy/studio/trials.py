@@ -15,7 +15,16 @@ from starlette.responses import Response
 import understudy as us
 from understudy.studio.guard import REPORT_POLICY, RefusedRequest
 from understudy.studio.invented import MOST_ROWS, ROWS
-from understudy.studio.pages import Handler, Studio, draft_of, form_of, found_or_refused, go_to, planned
+from understudy.studio.pages import (
+    Handler,
+    Studio,
+    check_is_public,
+    draft_of,
+    form_of,
+    found_or_refused,
+    go_to,
+    planned,
+)
 from understudy.studio.runs import StudioRun
 from understudy.studio.words import in_full
 from understudy.studio.workspace import DraftTable, short_id
@@ -97,10 +106,7 @@ def _public_table(studio: Studio, draft: DraftTable, form: Mapping[str, str]) ->
     if form.get("is_public") != "yes":
         raise us.errors.UsageError("file", "must be public.", "Say so, or try the methods on invented rows.")
     location = studio.workspace.location(form.get("table", ""))
-    if studio.workspace.same_file(location, draft.table):
-        raise us.errors.UsageError(
-            "file", "is the private table itself.", "What is found out there may not be used. Take another one."
-        )
+    check_is_public(studio, "file", location, draft.table)
     return studio.workspace.absolute(location)
 
 

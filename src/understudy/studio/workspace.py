@@ -232,7 +232,7 @@ class Workspace:
     def same_file(self, one: str, other: str) -> bool:
         """Whether two locations are about the same file, under whatever names."""
         if one.startswith(DATABASES) or other.startswith(DATABASES):
-            return one == other
+            return one.partition("://")[2] == other.partition("://")[2]  # both ways to begin mean the same
         here, there = (self.root / name.partition("::")[0] for name in (one, other))
         try:
             return here.samefile(there)

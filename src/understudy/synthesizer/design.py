@@ -253,7 +253,8 @@ class Design:
 
         Not where codes are fixed first: how many there are may move a method's costs.
         """
-        return self.plan.fixed and not self.preparation and self.structure is None
+        able = self.plan.by.can_be_fixed  # `verify` asks no other method for its plan
+        return self.plan.fixed and able and not self.preparation and self.structure is None
 
     @property
     def variances(self) -> tuple[Fraction, ...]:
