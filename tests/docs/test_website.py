@@ -207,7 +207,8 @@ def test_figures_in_the_text_stand_where_the_text_says() -> None:
         said = "".join(source.read_text(encoding="utf-8") for source in sources)
         for figure in re.findall(r"\b\d+\.\d{2,}\b|\b\d{2,3},\d{3}\b", text):
             if not re.search(rf"{re.escape(figure)} (?:private )?rows|{re.escape(figure)} of 1,000,000", text):
-                assert figure.rstrip("0") in said, f"{path.name}: {figure}"  # a CSV writes 0.020 as 0.02
+                shortest = figure.rstrip("0") if "." in figure else figure  # a CSV writes 0.020 as 0.02
+                assert shortest in said, f"{path.name}: {figure}"
                 checked += 1
     assert checked > 60
 
