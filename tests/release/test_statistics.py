@@ -108,6 +108,25 @@ def test_the_error_of_residuals_and_columns_is_never_too_small_for_any_sum() -> 
     assert most <= found.error**2 <= 1.5 * most
 
 
+def test_the_bound_on_records_in_wrong_cells_holds_as_often_as_it_says() -> None:
+    """Noise as the door draws it; the truth as the model, which is then off by nothing."""
+    rng, truth, tries = np.random.default_rng(7), TABLE * 400.0, 400
+    held, bounds = 0, []
+    for _ in range(tries):
+        sex, age = (truth.sum(axis=axis) + rng.normal(0, scale, size) for axis, scale, size in ((1, 3, 2), (0, 5, 5)))
+        columns = [_table(("sex",), sex), _table(("age",), age, Distribution("gaussian", Fraction(25)))]
+        lattice = np.rint((truth + rng.normal(0, 2, truth.shape)) * RESIDUAL_UNIT)
+        ((_, pair),) = [one for one in statistics.tables_of(_fitted(*columns, _residuals(lattice))) if one[0] == 2]
+        assert isinstance(pair, statistics.PairTable)
+        off = truth.copy()
+        off[0, 0] += 60.0  # what the model puts in a wrong cell
+        off[1, 1] -= 60.0
+        bounds.append(pair.misplaced(off, 0.95))
+        held += bounds[-1] >= 60.0 / truth.sum()
+    assert held >= 0.95 * tries
+    assert max(bounds) < 0.01
+
+
 def test_pairs_of_residuals_are_listed_cell_by_cell(tmp_path: Path) -> None:
     answers = [_table(("sex",), TABLE.sum(axis=1)), _table(("age",), TABLE.sum(axis=0))]
     fits = [_fitted(*answers, _residuals(TABLE * RESIDUAL_UNIT))]

@@ -42,6 +42,7 @@ from understudy.release.release import (
     Release,
 )
 from understudy.release.statement import COMPARED, Statement, charge_rows, charges_of_a_kind
+from understudy.release.statistics import PairTable, tables_of
 from understudy.report import (
     Block,
     BulletList,
@@ -508,9 +509,10 @@ def card_facts(release: Release, data: Path) -> CardFacts:
 def _measured_pairs(fitted: Fitted) -> tuple[MeasuredPair, ...]:
     """Every pair of columns in some measured table, with the best bound that such a table gives."""
     found: dict[tuple[str, str], list[float]] = {}
-    for answer in fitted.transcript:
-        if isinstance(answer, Measurement | SparseMeasurement | ResidualTable):
-            bound = _misplaced(answer, fitted) if isinstance(answer, Measurement) else None
+    together = [one for _, one in tables_of(fitted) if isinstance(one, PairTable)]
+    for answer in (*fitted.transcript, *together):
+        if isinstance(answer, Measurement | SparseMeasurement | ResidualTable | PairTable):
+            bound = _misplaced(answer, fitted) if isinstance(answer, Measurement | PairTable) else None
             known = [name for name in fitted.codec.domain.columns if name in answer.columns]
             for pair in combinations(known, 2):
                 found.setdefault(pair, []).extend([] if bound is None else [bound])
@@ -601,7 +603,7 @@ def _scores_or_tree(answer: NoisyScores | Grown) -> MeasuredTable:
     return MeasuredTable(answer.name, f"tree of {len(answer.layers)} layers", int(answer.values.size), noise, None)
 
 
-def _misplaced(answer: Measurement, fitted: Fitted) -> float | None:
+def _misplaced(answer: Measurement | PairTable, fitted: Fitted) -> float | None:
     """How far the model can be off on a measured clique; None for coarse or very large tables, or a tangled model."""
     domain = fitted.codec.domain
     if not set(answer.columns) <= set(domain.columns) or answer.shape != domain.shape(answer.columns):
@@ -612,6 +614,8 @@ def _misplaced(answer: Measurement, fitted: Fitted) -> float | None:
         model = fitted.model.marginal(domain.clique(answer.columns)) * fitted.model.total
     except ResourceError:
         return None
+    if isinstance(answer, PairTable):
+        return answer.misplaced(model, COVERAGE)
     return misplaced_share(answer.values, model, answer.distribution, COVERAGE)
 
 

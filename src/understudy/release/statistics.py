@@ -144,6 +144,22 @@ class PairTable:
         one = residuals[0]
         return cls(one.name, one.columns, one.shape, counts.ravel(), one.distribution, bound, cell)
 
+    def misplaced(self, model_counts: Floats, confidence: float) -> float:
+        """Largest share of records that the model puts in a wrong cell of this table, with that confidence.
+
+        Half the L1 distance, as for tables that were measured as they are. What noise adds to it: Σ|z| over m cells has
+        the mean m·√(2·cell_variance/π), and z is a linear image of independent Gaussian noise that stretches nothing by
+        more than √variance. So Σ|z|, which moves by at most √m times as much, passes its mean by t with probability
+        e^(−t²/(2·m·variance)) or less (concentration of Gaussian measure).
+        """
+        total = float(model_counts.sum())
+        if total <= 0:
+            return 1.0
+        cells = self.counts.size
+        noise = cells * math.sqrt(2 * self.cell_variance / math.pi)
+        noise += math.sqrt(-2 * cells * self.variance * math.log(1 - confidence))
+        return min(1.0, (float(np.abs(self.counts - model_counts.ravel()).sum()) + noise) / (2 * total))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ColumnTable:
