@@ -888,10 +888,10 @@ def _small_curves(chart: CurvePanel) -> tuple[list[SvgMark], float]:
 
 def _small_curve(number: int, series: Series, across: ChartAxis, upward: ChartAxis) -> list[SvgMark]:
     curve = _curve(number, series, across, upward)
-    shapes = [_line(f"trace style-{curve.style}", (x, low), (x, high)) for x, low, high in curve.whiskers]
+    shapes = [_line(f"trace colour-{curve.style}", (x, low), (x, high)) for x, low, high in curve.whiskers]
     if len(curve.marks) > 1:
         at = (("d", curve.path), ("stroke-dasharray", curve.dashes))
-        shapes.append(SvgMark("path", f"trace style-{curve.style}", at))
+        shapes.append(SvgMark("path", f"trace colour-{curve.style}", at))
     known = [index for index, value in enumerate(series.values) if math.isfinite(value)]
     for index, spot in zip(known, curve.marks, strict=True):
         shapes.append(_curve_mark(curve.style, curve.mark, spot, _value_told(series, index)))
@@ -900,7 +900,7 @@ def _small_curve(number: int, series: Series, across: ChartAxis, upward: ChartAx
 
 def _curve_mark(style: int, mark: str, spot: tuple[float, float], hint: str = "") -> SvgMark:
     at = (("d", mark), ("transform", f"translate({_number(spot[0])} {_number(spot[1])})"))
-    return SvgMark("path", f"dot style-{style}", at, hint=hint)
+    return SvgMark("path", f"dot colour-{style}", at, hint=hint)
 
 
 def _rows_of_one(chart: CurvePanel) -> tuple[list[SvgMark], float]:
@@ -921,7 +921,7 @@ def _rows_of_one(chart: CurvePanel) -> tuple[list[SvgMark], float]:
             continue
         style = number % STYLES
         if one.lows and math.isfinite(one.lows[0]):
-            shapes.append(_line(f"trace style-{style}", (axis.at(one.lows[0]), y), (axis.at(one.highs[0]), y)))
+            shapes.append(_line(f"trace colour-{style}", (axis.at(one.lows[0]), y), (axis.at(one.highs[0]), y)))
         shapes.append(_curve_mark(style, _MARKS[style], (axis.at(one.values[0]), y), _value_told(one, 0)))
     return shapes, bottom + 24
 
@@ -1016,7 +1016,7 @@ def draw_names(chart: CurveNames) -> Drawing:
         x, y = (number % columns) * width, 14.0 + 22 * (number // columns)
         style = number % STYLES
         at = (("d", f"M{_number(x + 2)} {_number(y)}h32"), ("stroke-dasharray", _DASHES[style]))
-        shapes.append(SvgMark("path", f"trace style-{style}", at))
+        shapes.append(SvgMark("path", f"trace colour-{style}", at))
         shapes.append(_curve_mark(style, _MARKS[style], (x + 18, y)))
         shapes.append(_text("name", x + 42, y + 4, shortened(name, width - 46), hint=name))
     height = 22 * math.ceil(len(chart.names) / columns) + 6

@@ -61,7 +61,7 @@ def test_every_method_has_its_curve_in_every_picture_so_that_styles_agree() -> N
     assert [len(series.lows) for series in panel.series] == [0, 1, 1]
     assert panel.yardstick == 0.01
     drawing = draw_panel(panel)
-    assert {one.style for one in drawing.shapes if one.style.startswith("dot")} == {"dot style-1", "dot style-2"}
+    assert {one.style for one in drawing.shapes if one.style.startswith("dot")} == {"dot colour-1", "dot colour-2"}
     assert [one.text for one in drawing.shapes if one.style == "value"] == ["none"]
     assert "a at ε 1: 0.2 (0 to 0.448)" in drawing.summary
 
@@ -143,7 +143,7 @@ def test_a_point_without_an_interval_leaves_the_others_theirs_and_shows_its_n() 
     (panel,), (table,) = _panels(page), _numbers(page, "Errors")
     assert math.isnan(panel.series[0].lows[0])
     assert math.isfinite(panel.series[0].lows[1])
-    whiskers = [one for one in draw_panel(panel).shapes if (one.element, one.style) == ("line", "trace style-0")]
+    whiskers = [one for one in draw_panel(panel).shapes if (one.element, one.style) == ("line", "trace colour-0")]
     assert len(whiskers) == 1
     assert table.rows[0][1] == "0.1 (n = 1)"
     assert "n =" not in "".join((*table.rows[0][2:], *table.rows[1]))

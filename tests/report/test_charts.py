@@ -1,12 +1,15 @@
 """Charts: lengths in proportion, inside the drawing, whatever the numbers; and every chart in words."""
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy import charts
 from understudy.charts import (
     MOST_BINS,
     MOST_ROWS,
@@ -213,7 +216,7 @@ def test_a_panel_names_its_places_and_tells_its_numbers() -> None:
     assert [one.text for one in drawing.shapes if one.style == "middle"] == ["0.1", "1", "10"]
     assert "mst at ε 0.1: 0.4 (0.3 to 0.5), at ε 1: 0.2 (0.1 to 0.3), at ε 10: 0.1" in drawing.summary
     assert drawing.summary.endswith("Dotted: 0.05.")
-    whiskers = [one for one in drawing.shapes if (one.element, one.style) == ("line", "trace style-0")]
+    whiskers = [one for one in drawing.shapes if (one.element, one.style) == ("line", "trace colour-0")]
     assert len(whiskers) == 2, "a value without an interval has none"
     dots = [one.hint for one in drawing.shapes if one.style.startswith("dot")]
     assert dots == ["mst: 0.4 (0.3 to 0.5)", "mst: 0.2 (0.1 to 0.3)", "mst: 0.1", "aim: 0.3", "aim: 0.1"]
@@ -230,8 +233,8 @@ def test_a_panel_of_one_place_has_a_row_for_each_curve() -> None:
     assert names[1][0].endswith("…")
     assert names[1][1] == "a very long name of a method"
     assert [one.text for one in drawing.shapes if one.style == "value"] == ["none"]
-    (interval,) = [dict(one.at) for one in drawing.shapes if one.style == "trace style-0"]
-    (dot,) = [dict(one.at)["transform"] for one in drawing.shapes if one.style == "dot style-0"]
+    (interval,) = [dict(one.at) for one in drawing.shapes if one.style == "trace colour-0"]
+    (dot,) = [dict(one.at)["transform"] for one in drawing.shapes if one.style == "dot colour-0"]
     middle = (float(interval["x1"]) + float(interval["x2"])) / 2
     assert float(dot.removeprefix("translate(").split()[0]) == pytest.approx(middle, abs=0.11)
 
@@ -295,3 +298,13 @@ def test_names_beside_a_matrix_are_cut_only_where_cells_need_the_room() -> None:
     assert {mark.hint for mark in many.shapes if mark.style == "label" and mark.hint} == {*names}
     alone = draw(Matrix("all", ("preregistration_state",), ("preregistration_state",), (), 1.0))
     assert [mark.text for mark in alone.shapes if mark.hint] == ["preregistration_state"] * 2
+
+
+def test_colours_of_curves_are_no_shades() -> None:
+    """Shades are chosen by how the name of a class ends; curves whose class ended so had names that nobody could read."""
+    css = (Path(charts.__file__).parent / "templates" / "charts.css").read_text(encoding="utf-8")
+    ends = re.findall(r'\[class\$="([^"]+)"\]', css)
+    colours = re.findall(r"\.(colour-\d) \{", css)
+    assert len(ends) == 18
+    assert len(colours) == 8
+    assert [name for name in colours if name.endswith(tuple(ends))] == []
