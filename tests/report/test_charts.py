@@ -301,7 +301,7 @@ def test_names_beside_a_matrix_are_cut_only_where_cells_need_the_room() -> None:
 
 
 def test_colours_of_curves_are_no_shades() -> None:
-    """Shades are chosen by how the name of a class ends; curves whose class ended so had names that nobody could read."""
+    """Shades are chosen by how the name of a class ends; curves whose class ended so could hardly be read."""
     css = (Path(charts.__file__).parent / "templates" / "charts.css").read_text(encoding="utf-8")
     ends = re.findall(r'\[class\$="([^"]+)"\]', css)
     colours = re.findall(r"\.(colour-\d) \{", css)
