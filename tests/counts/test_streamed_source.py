@@ -177,9 +177,9 @@ for unit in (Unit(), Unit(column="who", rows=1)):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_more_rows_than_memory_holds(tmp_path: Path) -> None:
-    rows, parts = 500_000, 6
+    rows, parts = 250_000, 6
     rng = np.random.default_rng(8)
-    text = pa.array([f"label number {number} with a long text after it" * 4 for number in range(50)])
+    text = pa.array([f"label number {number} with a long text after it" * 8 for number in range(50)])
     small, large = tmp_path / "small.parquet", tmp_path / "large.parquet"
     written = 0
     with pq.ParquetWriter(
@@ -248,7 +248,7 @@ def test_a_killed_run_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*")) == []
 
 
-LONG = 120_000_000
+LONG = 70_000_000
 
 
 @pytest.mark.parametrize("place", [as_parquet, as_database])
