@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.codec.examples import ARRAYS, COLUMNS, EDGES, LABELS, NAMES, codec_of, schema_of
 from understudy.codec import table
+from understudy.codec.kernels import ByTable, code_in_one_pass
 from understudy.codec.numbers import NumberCodec
 from understudy.codec.table import TableCodec
 from understudy.schema import Category, Integer, UniformBins
@@ -90,6 +91,39 @@ def test_long_columns_take_the_one_pass_and_gaps_keep_their_places() -> None:
         for part in (array, array.slice(3, 9_001), array.cast(pa.int16()), array.cast(pa.float64())):
             assert codec.encode(name, part).tolist() == general(codec, name, part)
     assert calls == list(codec.domain.columns)
+
+
+FORMS = {
+    "rising": ByTable(-4, np.array([9, 3, 4, 5, 6, 11], np.uint8)),
+    "rising, one number": ByTable(10, np.array([0, 1, 0], np.uint8)),
+    "bins, ends apart": ByTable(-4, np.array([0, 0, 1, 1, 2, 300], np.uint16)),
+    "labels in any order, ends alike": ByTable(2, np.array([7, 2, 0, 1, 7], np.uint32)),
+    "no number": ByTable(0, np.array([5, 5], np.uint8)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64])
+def test_each_form_of_a_table_looks_numbers_up(form: str, kind: type[np.signedinteger]) -> None:
+    way, limits = FORMS[form], np.iinfo(kind)
+    near = [number for number in range(-6, 15) if number >= limits.min]
+    values = np.array([limits.min, limits.max, limits.min + 1, limits.max - 1, *near], kind)
+    codes = np.zeros(len(values), way.table.dtype)
+    way.code(values, 0, codes)
+    places = [min(max(int(value) - way.low, 0), len(way.table) - 1) for value in values]
+    assert codes.tolist() == way.table[places].tolist()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
+def test_gaps_anywhere_in_a_piece_of_an_array(share: float) -> None:
+    rng = np.random.default_rng(7)
+    mask = rng.random(200) < share
+    whole = pa.array(rng.integers(0, 4, 200).astype(np.int32), mask=mask)
+    way = ByTable(-1, np.array([4, 0, 1, 2, 3, 4], np.uint16))
+    for start, stop in [(0, 200), (0, 7), (3, 5), (5, 200), (8, 64), (9, 65), (199, 200), (60, 60)]:
+        part, codes = whole[start:stop], np.zeros(stop - start, np.uint16)
+        code_in_one_pass(way, part, 500, codes)
+        assert codes.tolist() == [500 if value is None else value for value in part.to_pylist()]
 
 
 def test_indices_beyond_a_dictionary_are_absent() -> None:

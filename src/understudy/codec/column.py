@@ -223,7 +223,7 @@ class ColumnPasses:
         self._absent: dict[tuple[str, pa.DataType], int] = {}
         self._ways: dict[tuple[str, pa.DataType], tuple[OnePass | None, int]] = {}
         self._truths: dict[str, CodeArray] = {}
-        self._entries: dict[str, tuple[pa.Array, CodeArray]] = {}
+        self._entries: dict[str, tuple[pa.Array, ByTable]] = {}
 
     def code(self, name: str, reader: CodeReader, array: pa.Array, codes: CodeArray) -> bool:
         """Fills the codes of a column's array; False, and nothing filled, if only the general way can."""
@@ -286,14 +286,14 @@ class ColumnPasses:
         """Numbers of entries are whole numbers; whatever lies beyond the entries counts as absent."""
         if pa.types.is_uint64(array.type.index_type):
             return False
-        entries, table = self._entries.get(name, (None, None))
-        if entries is None or entries.type != array.type.value_type or not array.dictionary.equals(entries):
+        entries, way = self._entries.get(name, (None, None))
+        if way is None or entries.type != array.type.value_type or not array.dictionary.equals(entries):
             coded = encode_safely(array.dictionary, reader.encode, reader.layout)
             table = np.append(coded, np.asarray([_code_of(pa.nulls(1, array.type.value_type), reader)], coded.dtype))
+            way = ByTable(-1, np.append(table[:1], table))
             if len(coded) <= MOST_ENTRIES and pa.types.is_string(array.type.value_type):
-                self._entries[name] = array.dictionary, table
-        assert table is not None
-        code_in_one_pass(ByTable(0, table), array.indices, int(table[-1]), codes)
+                self._entries[name] = array.dictionary, way
+        code_in_one_pass(way, array.indices, int(way.table[-1]), codes)
         return True
 
 

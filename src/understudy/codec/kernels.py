@@ -10,9 +10,11 @@ knows nothing of its own: tables of codes are made by the general way, once for 
 the codes of gaps, of NaN and of special values. A value's code still depends on that value alone. Types that are not
 listed here, and short arrays, go the general way.
 
-Two forms suffice. Where the whole numbers that matter lie close together, a table holds the code of each (`ByTable`).
-Elsewhere the edges of bins are searched from a guess (`ByEdges`), and numbers with a code of their own are compared one
-by one. Edges of moments are multiplied out instead of dividing every value: ⌊v/t⌋ ≥ e just if v ≥ t·e.
+Two forms suffice. Where the whole numbers that matter lie close together, a table holds the code of each (`ByTable`);
+where codes rise one by one with the numbers, as they mostly do, two comparisons and a sum do the same for many values
+at once. Elsewhere the edges of bins are searched from a guess (`ByEdges`), and numbers with a code of their own are
+compared one by one. Edges of moments are multiplied out instead of dividing every value: ⌊v/t⌋ ≥ e just if v ≥ t·e.
+Where there is no value, whatever lies in memory is coded, and then written over.
 
 Codes of texts met before
 -------------------------
@@ -28,7 +30,7 @@ regular expressions, which need no compiled kernel.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numba
@@ -54,8 +56,8 @@ Typed = npt.NDArray[np.integer] | Floats
 class OnePass(Protocol):
     """Values of one storage type → codes."""
 
-    def code(self, values: Typed, bits: Bytes, first: int, absent: int, codes: Unsigned) -> None:
-        """Fills `codes`; value i is a gap if bit first + i is 0, unless there are no bits."""
+    def code(self, values: Typed, absent: int, codes: Unsigned) -> None:
+        """Fills the codes; `absent` is that of values that are none by themselves (NaN)."""
         ...
 
 
@@ -65,11 +67,20 @@ class ByTable:
 
     low: int
     table: Unsigned
+    _is_run: bool = field(init=False, repr=False)
 
-    def code(self, values: Typed, bits: Bytes, first: int, absent: int, codes: Unsigned) -> None:
+    def __post_init__(self) -> None:
+        inner = self.table[1:-1].astype(np.int64)
+        object.__setattr__(self, "_is_run", bool(inner.size and (np.diff(inner) == 1).all()))
+
+    def code(self, values: Typed, absent: int, codes: Unsigned) -> None:
         """Fills the codes."""
         given = values if values.dtype.str[1:] in _SHORT else values.astype(np.int64, copy=False)
-        _by_table(given, bits, first, self.low, self.table, absent, codes)
+        if self._is_run:
+            ends = (int(self.table[0]), int(self.table[-1]))
+            _by_run(given, self.low + 1, len(self.table) - 2, int(self.table[1]), *ends, codes)
+        else:
+            _by_table(given, self.low, self.table, codes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,10 +106,10 @@ class ByEdges:
         ends = np.asarray(spans, np.int64).reshape(-1, 2)
         return cls(places, guesses, shift, ends, np.asarray(codes, np.int64))
 
-    def code(self, values: Typed, bits: Bytes, first: int, absent: int, codes: Unsigned) -> None:
+    def code(self, values: Typed, absent: int, codes: Unsigned) -> None:
         """Fills the codes."""
         numbers = (self.edges, self.guesses, self.shift, self.spans, self.span_codes)
-        _by_edges(values.astype(np.int64, copy=False), bits, first, *numbers, absent, codes)
+        _by_edges(values.astype(np.int64, copy=False), *numbers, codes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,10 +135,10 @@ class ByFloatEdges:
         guesses = np.searchsorted(places, starts, side="right").astype(np.int64)
         return cls(places, guesses, per_unit, np.asarray(odd, np.float64), np.asarray(codes, np.int64))
 
-    def code(self, values: Typed, bits: Bytes, first: int, absent: int, codes: Unsigned) -> None:
+    def code(self, values: Typed, absent: int, codes: Unsigned) -> None:
         """Fills the codes."""
         numbers = (self.edges, self.guesses, self.per_unit, self.odd, self.odd_codes)
-        _by_float_edges(values.astype(np.float64, copy=False), bits, first, *numbers, absent, codes)
+        _by_float_edges(values.astype(np.float64, copy=False), *numbers, absent, codes)
 
 
 def is_whole(kind: pa.DataType) -> bool:
@@ -137,16 +148,20 @@ def is_whole(kind: pa.DataType) -> bool:
 
 def code_in_one_pass(way: OnePass, array: pa.Array, absent: int, codes: Unsigned) -> None:
     """Fills the codes of a typed array that has at least one value."""
-    bits = array.buffers()[0]
-    known = NO_BITS if bits is None or not array.null_count else np.frombuffer(bits, np.uint8)
-    way.code(_values(array), known, array.offset, absent, codes)
+    way.code(_values(array), absent, codes)
+    _mark_gaps(array, absent, codes)
 
 
 def code_truths(array: pa.Array, table: Unsigned, absent: int, codes: Unsigned) -> None:
     """Fills the codes of truth values; the table holds that of false and that of true."""
-    bits, held = array.buffers()
-    known = NO_BITS if bits is None or not array.null_count else np.frombuffer(bits, np.uint8)
-    _by_bits(np.frombuffer(held, np.uint8), known, array.offset, table, absent, codes)
+    _by_bits(np.frombuffer(array.buffers()[1], np.uint8), array.offset, table, codes)
+    _mark_gaps(array, absent, codes)
+
+
+def _mark_gaps(array: pa.Array, absent: int, codes: Unsigned) -> None:
+    """Gives every null of the array the code of what is absent."""
+    if array.null_count:
+        _over_gaps(np.frombuffer(array.buffers()[0], np.uint8), array.offset, absent, codes)
 
 
 _WIDTHS = {8: "1", 16: "2", 32: "4", 64: "8"}
@@ -163,39 +178,61 @@ def _values(array: pa.Array) -> Typed:
 
 
 @compiled()  # pragma: no cover
-def _by_table(values, bits, first, low, table, absent, codes):  # type: ignore[no-untyped-def]
-    last = low + np.int64(table.size - 1)
-    if bits.size == 0:
-        for i in range(values.size):
-            codes[i] = table[min(max(np.int64(values[i]), low), last) - low]
-        return
+def _by_run(values, low, size, start, below, above, codes):  # type: ignore[no-untyped-def]
+    """Codes that rise one by one from `start` at `low`, for so many numbers; one each for all below and all above."""
+    last = low + np.int64(size - 1)
     for i in range(values.size):
-        place = first + i
-        if (bits[place >> 3] >> np.uint8(place & 7)) & 1:
-            codes[i] = table[min(max(np.int64(values[i]), low), last) - low]
-        else:
-            codes[i] = absent
+        value = np.int64(values[i])
+        code = value - low + start
+        code = below if value < low else code
+        codes[i] = above if value > last else code
 
 
 @compiled()  # pragma: no cover
-def _by_bits(held, bits, first, table, absent, codes):  # type: ignore[no-untyped-def]
+def _by_table(values, low, table, codes):  # type: ignore[no-untyped-def]
+    """Places are unsigned, so that they need not be looked at for a sign."""
+    most = table.size - 1
+    if table[0] == table[most]:  # one comparison finds what lies to either side, because differences wrap
+        for i in range(values.size):
+            codes[i] = table[min(np.uint64(values[i]) - np.uint64(low), np.uint64(most))]
+        return
+    last = low + np.int64(most)
+    for i in range(values.size):
+        codes[i] = table[np.uint64(min(max(np.int64(values[i]), low), last) - low)]
+
+
+@compiled()  # pragma: no cover
+def _over_gaps(bits, first, absent, codes):  # type: ignore[no-untyped-def]
+    """Writes a code over those of all places whose bit is 0: eight at a time, without a branch on any of them."""
+    kind = codes.dtype.type
+    code = kind(absent)
+    row = 0
+    while row < codes.size:
+        place = first + row
+        byte = bits[place >> 3]
+        if place & 7 == 0 and row + 8 <= codes.size:
+            if byte != 0xFF:
+                for bit in range(8):
+                    kept = kind(0) - kind((byte >> np.uint8(bit)) & np.uint8(1))  # all bits or none
+                    codes[row + bit] = code ^ ((codes[row + bit] ^ code) & kept)
+            row += 8
+        else:
+            if not (byte >> np.uint8(place & 7)) & 1:
+                codes[row] = code
+            row += 1
+
+
+@compiled()  # pragma: no cover
+def _by_bits(held, first, table, codes):  # type: ignore[no-untyped-def]
     for i in range(codes.size):
         place = first + i
-        byte, bit = place >> 3, np.uint8(place & 7)
-        if bits.size == 0 or (bits[byte] >> bit) & 1:
-            codes[i] = table[(held[byte] >> bit) & 1]
-        else:
-            codes[i] = absent
+        codes[i] = table[(held[place >> 3] >> np.uint8(place & 7)) & 1]
 
 
 @compiled()  # pragma: no cover
-def _by_edges(values, bits, first, edges, guesses, shift, spans, span_codes, absent, codes):  # type: ignore[no-untyped-def]
+def _by_edges(values, edges, guesses, shift, spans, span_codes, codes):  # type: ignore[no-untyped-def]
     count = edges.size
     for i in range(values.size):
-        place = first + i
-        if bits.size and not (bits[place >> 3] >> np.uint8(place & 7)) & 1:
-            codes[i] = absent
-            continue
         value = np.int64(values[i])
         if count == 0 or value < edges[0]:
             found = 0
@@ -212,12 +249,11 @@ def _by_edges(values, bits, first, edges, guesses, shift, spans, span_codes, abs
 
 
 @compiled()  # pragma: no cover
-def _by_float_edges(values, bits, first, edges, guesses, per_unit, odd, odd_codes, absent, codes):  # type: ignore[no-untyped-def]
+def _by_float_edges(values, edges, guesses, per_unit, odd, odd_codes, absent, codes):  # type: ignore[no-untyped-def]
     count, last = edges.size, guesses.size - 1
     for i in range(values.size):
-        place = first + i
         value = np.float64(values[i])
-        if value != value or (bits.size and not (bits[place >> 3] >> np.uint8(place & 7)) & 1):
+        if value != value:
             codes[i] = absent
             continue
         if count == 0 or value < edges[0]:

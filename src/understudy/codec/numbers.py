@@ -33,7 +33,6 @@ from understudy.codec.column import CodeArray, Layout, through_dictionary
 from understudy.codec.kernels import (
     LARGEST_EXACT,
     LEAST_ROWS,
-    NO_BITS,
     WIDEST_TABLE,
     ByEdges,
     ByFloatEdges,
@@ -180,7 +179,7 @@ class NumberCodec:
             return codes
         if len(numbers) >= LEAST_ROWS and self._search is not None:
             codes = np.empty(len(numbers), self.layout.dtype)
-            self._search.code(numbers, NO_BITS, 0, 0, codes)
+            self._search.code(numbers, 0, codes)
             return codes
         return np.searchsorted(self._inner, numbers, side="right").astype(self.layout.dtype)
 
