@@ -180,6 +180,24 @@ def test_the_mean_error_falls_when_tables_are_drawn():
     assert found < 0.95 * min(np.abs(expected - truth).mean(), np.abs(noisy - truth).mean())
 
 
+def test_a_few_cells_far_off_are_kept_and_the_noise_of_all_others_is_let_go():
+    rng = np.random.default_rng(3)
+    expected, truth = np.full(400, 100.0), np.full(400, 100.0)
+    truth[:8] = 400.0
+    noisy = truth + rng.normal(0.0, 20.0, 400)
+    found = drawn_towards(expected, noisy, 400.0)
+    assert np.abs(found - truth)[:8].mean() < 30.0, "noise alone moves them by 16 on average, and they are off by 300"
+    assert np.abs(found - truth)[8:].mean() < 5.0
+
+
+def test_tables_of_more_cells_than_are_judged_are_drawn_like_smaller_ones():
+    rng = np.random.default_rng(4)
+    expected = np.full((300, 200), 100.0)
+    truth = expected + np.where(rng.random(expected.shape) < 0.02, 300.0, 0.0)
+    found = drawn_towards(expected, truth + rng.normal(0.0, 20.0, expected.shape), 400.0)
+    assert np.abs(found - truth).mean() < 5.0
+
+
 def test_empty_cells_stay_empty_of_what_noise_says():
     assert drawn_towards(np.zeros(3), np.array([5.0, -3.0, 1.0]), 4.0).tolist() == [0.0, 0.0, 0.0]
 

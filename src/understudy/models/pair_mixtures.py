@@ -13,10 +13,12 @@ them would follow the noise of single cells. Members of an ensemble differ in ri
 error than any of them.
 
 Measured tables then keep part of what the mixtures did not explain (`drawn_towards`, empirical Bayes): with λ what is
-expected and σ² the variance of the noise, residuals r are taken to have variance t² + σ², t² = λ + aλ², where a is
-estimated from all residuals of the table; a cell becomes λ + r · t²/(t² + σ²). Both tables first get the columns that
-are known by then: the expected one is raked, the noisy one shifted, so that only how columns go together is left to
-judge, at less variance (`with_margins`).
+expected and σ² the variance of the noise, residuals r are taken to have variance κ·t² + σ², t² = λ + aλ². In most cells
+κ is 1; in some the mixtures are much nearer or much farther off than usual, so κ is one of `_FARTHER`, as often as the
+residuals of the table say (expectation and maximisation). A cell becomes λ + r · E[κt²/(κt² + σ²)], the mean over what
+κ may be there: large residuals, which noise does not explain, are kept, and small ones are let go. Both tables first
+get the columns that are known by then: the expected one is raked, the noisy one shifted, so that only how columns go
+together is left to judge, at less variance (`with_margins`).
 
 Codes may be too many for one matrix. Mixtures then speak of groups of neighbouring codes (`CodeGroups`): noisy tables
 are added up to groups, and what a mixture expects of two groups is spread over their codes by the columns. With u the
@@ -46,6 +48,12 @@ _SPREAD = 0.3
 _MEAN_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.99, 1e-12
 _LAST_RATE = 1e-4
 _RAKINGS = 3
+_FARTHER = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""How many times its usual variance what mixtures did not explain of a cell may have."""
+_USUAL_CELLS, _OTHER_CELLS = 20.0, 0.1
+"""Beside the cells of a table so many count for the usual variance, and for each other one, before it is looked at."""
+_JUDGED, _JUDGINGS = 2**14, 30
+"""Cells by which a table is judged at most, and that are looked at together; and how often shares are made better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,8 +319,37 @@ def drawn_towards(expected: Floats, noisy: Floats, variance: float) -> Floats:
     trust = 1.0 / (variance + expected + 1e-12) ** 2
     weight = float((trust * expected**4).sum())
     beyond = float((trust * expected**2 * (residuals**2 - variance - expected)).sum())
-    between = expected + max(beyond / weight if weight > 0.0 else 0.0, 0.0) * expected**2
-    return np.asarray(expected + residuals * between / np.maximum(between + variance, 1e-12))
+    usual = expected + max(beyond / weight if weight > 0.0 else 0.0, 0.0) * expected**2
+    kept = _kept(residuals.ravel(), usual.ravel(), max(variance, 1e-12))
+    return np.asarray(expected + residuals * kept.reshape(expected.shape))
+
+
+def _kept(residuals: Floats, usual: Floats, variance: float) -> Floats:
+    """Of every residual the share that is kept, if residuals have some of `_FARTHER` times their usual variances."""
+    step = -(-residuals.size // _JUDGED)
+    shares = np.array([_USUAL_CELLS if times == 1.0 else _OTHER_CELLS for times in _FARTHER])
+    prior, shares = shares, shares / shares.sum()
+    likelihoods, _ = _by_spread(residuals[::step], usual[::step], variance)
+    for _ in range(_JUDGINGS):
+        found = likelihoods * shares
+        found /= found.sum(axis=1, keepdims=True)
+        shares = step * found.sum(axis=0) + prior
+        shares /= shares.sum()
+    kept = np.empty(residuals.size)
+    for low in range(0, residuals.size, _JUDGED):
+        part = slice(low, low + _JUDGED)
+        likelihoods, weights = _by_spread(residuals[part], usual[part], variance)
+        found = likelihoods * shares
+        kept[part] = (found * weights).sum(axis=1) / found.sum(axis=1)
+    return kept
+
+
+def _by_spread(residuals: Floats, usual: Floats, variance: float) -> tuple[Floats, Floats]:
+    """By cell and by how much farther it is off: how likely the residual is, up to a factor, and what is kept of it."""
+    spread = usual[:, np.newaxis] * np.array(_FARTHER)
+    whole = spread + variance
+    logs = -0.5 * (np.log(whole) + residuals[:, np.newaxis] ** 2 / whole)
+    return np.exp(logs - logs.max(axis=1, keepdims=True)), spread / whole
 
 
 def raked(table: Floats, rows: Floats, columns: Floats) -> Floats:
