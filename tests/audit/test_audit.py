@@ -8,11 +8,13 @@ import pytest
 import understudy as us
 from tests.audit.halved import smaller_noise
 from tests.cli.terminal import run
-from understudy.audit.audit import Audit, ClaimedAccount, Samples, findings
+from understudy.audit.accounts import ClaimedAccount, RhoAccount
+from understudy.audit.audit import Audit, Samples, findings
+from understudy.audit.games import Interrupted
 from understudy.audit.neighbours import in_words, worst_pairs
 from understudy.domain import Clique
 from understudy.errors import UsageError
-from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.privacy.cost import UNIT, Budget
 from understudy.privacy.curator import Curator
 from understudy.schema import Category, Schema, Unit
 from understudy.testing import cases
@@ -43,10 +45,10 @@ def _gaussian(scale: float, runs: int = 20_000) -> Samples:
 
 
 def test_correct_noise_is_not_refuted_and_half_of_it_is() -> None:
-    pure = ClaimedAccount(1.0, 0.0, Cost(epsilon=UNIT), "pure")
+    pure = ClaimedAccount(1.0, 0.0)
     assert 0.75 < findings(_laplace(1.0), pure, CONFIDENCE)[0].bound <= 1.0
     assert findings(_laplace(0.5), pure, CONFIDENCE)[0].bound > 1.0
-    concentrated = ClaimedAccount(6.0, 1e-6, RHO, "zcdp")
+    concentrated = RhoAccount(6.0, 1e-6, RHO, "zcdp")
     direct, by_account = findings(_gaussian(1.0), concentrated, CONFIDENCE)
     assert by_account is not None
     assert direct.bound < 0.6 * 6.0 < by_account.bound <= 6.0
@@ -58,7 +60,7 @@ def test_correct_noise_is_not_refuted_and_half_of_it_is() -> None:
 def test_a_gaussian_account_is_read_as_one() -> None:
     cost = Budget(6.0, 1e-6).cost("gaussian")
     wide = (RHO.rho / cost.rho) ** 0.5
-    found = findings(_gaussian(wide), ClaimedAccount(6.0, 1e-6, cost, "gaussian"), CONFIDENCE)[1]
+    found = findings(_gaussian(wide), RhoAccount(6.0, 1e-6, cost, "gaussian"), CONFIDENCE)[1]
     assert found is not None
     assert 0.8 * 6.0 < found.bound <= 6.0
 
@@ -69,7 +71,7 @@ def test_chosen_and_tested_on_other_runs() -> None:
     noise = rng.normal(size=(2, runs, 1))
     noise[1, : runs // 2] += 5.0  # tells the sides apart in the first half only
     samples = Samples(("nothing",), noise[0], noise[1])
-    pure = ClaimedAccount(1.0, 0.0, Cost(epsilon=UNIT), "pure")
+    pure = ClaimedAccount(1.0, 0.0)
     assert findings(samples, pure, CONFIDENCE)[0].bound == 0.0
 
 
@@ -132,6 +134,35 @@ def test_open_labels_copies_and_public_tables() -> None:
     assert "invented" in " ".join(us.audit("nist_mst", epsilon=4.0, runs=20).notes)
 
 
+def test_a_private_choice(found: Audit) -> None:
+    chosen = us.audit(["laplace", "independent"], choose=1.0, delta=0.0, epsilon=2.0, runs=20)
+    assert chosen.claim == (5.0, 0.0)
+    assert not chosen.violated
+    assert {"measure voted", "select method"} <= set(chosen.shares)
+    assert chosen.by_account is not None, "the prices of both releases and of the choice"
+    assert "laplace or independent claims ε = 5" in chosen.sentences()[0]
+
+
+TRAINING = {"steps": 3, "hidden": 4, "latent": 2, "batch": 8, "components": 8, "rate": 0.4}
+
+
+def test_a_training_that_is_interrupted_and_taken_up() -> None:
+    found = us.audit("dpwgan", epsilon=8.0, options=TRAINING, interrupt=True, runs=20)
+    assert not found.violated
+    assert found.by_account is not None
+    assert set(found.shares) == {"train dpwgan"}
+
+
+def test_answers_that_were_lost_with_a_sitting_are_no_evidence() -> None:
+    """The chain of answers that led to the release has every step once, wherever the first sitting ended."""
+    schema = Schema((Category(name="sex", labels=("F", "M"), missing=False),), Unit())
+    game = Interrupted(schema, "dpwgan", Budget(8.0, 1e-6), TRAINING)
+    for _ in range(6):
+        played, log = game.witnessed(worst_pairs(schema)[0].table)
+        assert [exchange.request.layer for exchange in log] == [0, 1, 2, 3]
+        assert played.releases[0].config.seed is not None
+
+
 def test_what_cannot_be_audited_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="runs"):
         us.audit("laplace", runs=3)
@@ -139,6 +170,12 @@ def test_what_cannot_be_audited_is_refused_at_once() -> None:
         us.audit("laplace", runs=20, confidence=1.0)
     with pytest.raises(UsageError, match="laplac"):
         us.audit("laplac", runs=20)
+    with pytest.raises(UsageError, match="cannot be taken up"):
+        us.audit("laplace", runs=20, interrupt=True)
+    with pytest.raises(UsageError, match="choose"):
+        us.audit(["laplace", "independent"], runs=20)
+    with pytest.raises(UsageError, match="single method"):
+        us.audit(["laplace", "independent"], choose=1.0, options={"rounding": "controlled"}, runs=20)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.audit.evidence import log_ratio
+from understudy.audit.evidence import log_ratio, sampled_ratio
 from understudy.counts.source import LabelCounts, OccupiedCells
 from understudy.domain import GROWTH_UNIT, Distribution
 from understudy.privacy.randomizer import Request
@@ -106,3 +106,23 @@ def test_a_label_that_nobody_holds_cannot_be_shown() -> None:
     assert _ratio(request, none, held, shown) == 1000.0
     hidden = LabelCounts((), np.zeros(0, dtype=np.int64))
     assert -1.0 < _ratio(request, none, held, hidden) < 0.0
+
+
+def test_sums_over_units_that_nobody_knows() -> None:
+    """Of two kinds of units, 2 and 1 of them, and 2 and 2 with the unit; answers are whole numbers."""
+    request = Request("train", "a", 1, GAUSSIAN, Fraction(3), rate=Fraction(1, 2), layer=1)
+    vectors = [np.array([3.0]), np.array([-2.0])]
+    rate = -math.expm1(-0.5)
+
+    def chance(answer: int, held: tuple[int, int]) -> float:
+        found = 0.0
+        for coins in itertools.product((0, 1), repeat=sum(held)):
+            mean = 3 * sum(coins[: held[0]]) - 2 * sum(coins[held[0] :])
+            took = sum(coins)
+            found += rate**took * (1 - rate) ** (len(coins) - took) * math.exp(-((answer - mean) ** 2) / 8)
+        return found
+
+    for answer in (-9, -2, 0, 1, 5, 12):
+        exchange = Exchange(request, np.array([0]), np.array([answer]))
+        found = sampled_ratio(exchange, vectors, ([2, 1], [2, 2]))
+        assert found == pytest.approx(math.log(chance(answer, (2, 2)) / chance(answer, (2, 1))))

@@ -6,16 +6,26 @@ import json
 import math
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.house.tree import ROOT
 from tests.mutation.mutants import Mutant
 from tests.mutation.targets import GROUPS, Group
 from tests.mutation.trials import Server, Verdict
 
+# A trial wants to know that a test fails, not how: no smaller example is sought, no text of a failure is put together.
+settings.register_profile(
+    "trial", deadline=None, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+WORDS = (
+    *("-o", "addopts=", "-s", "-m", "not slow", "--hypothesis-profile", "trial", "--assert=plain"),
+    *("-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist"),
+)
 EXPLAINED = Path(__file__).parent / "survivors.md"
 SEED = 20
 
@@ -80,6 +90,16 @@ def _known(path: Path) -> dict[str, Verdict]:
     return {found["name"]: Verdict(**found) for found in map(json.loads, lines)}
 
 
+def _killers(group: Group, results: dict[str, Verdict]) -> dict[str, Counter[str]]:
+    """For each function which tests have killed mutants of it, and how many."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for mutant in group.mutants():
+        known = results.get(mutant.name)
+        if known is not None and known.verdict == "killed":
+            found[mutant.function][known.by] += 1
+    return found
+
+
 def _is_due(known: Verdict | None, options: argparse.Namespace) -> bool:
     return known is None or (options.again and known.verdict != "killed")
 
@@ -92,20 +112,17 @@ def _try(group: Group, mutants: list[Mutant], options: argparse.Namespace) -> No
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(vars(verdict), ensure_ascii=False) + "\n")
 
-    reached = options.out / f"{group.name}.reached.json"
-    if options.again:
-        reached.unlink(missing_ok=True)
     server = Server(
         group.modules,
         mutants,
-        reached,
+        options.out / f"{group.name}.reached.json",
         report,
         cpu_seconds=60 * options.minutes,
         most_seconds=options.most_seconds,
         jobs=options.jobs,
+        before=_killers(group, _known(path)),
     )
-    words = ["-o", "addopts=", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist"]
-    pytest.main([*words, *(options.tests or group.test_files())], plugins=[server])
+    pytest.main([*WORDS, *(options.tests or group.test_files())], plugins=[server])
 
 
 def _reported(group: Group, sample: list[Mutant], results: dict[str, Verdict]) -> bool:

@@ -7,14 +7,16 @@ hangs that did not hang before.
 """
 
 import ast
+import hashlib
 import json
 import os
 import resource
 import signal
 import sys
 import time
+import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,10 +24,13 @@ from pathlib import Path
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tests.house.tree import ROOT
 from tests.mutation.mutants import Mutant
 from tests.mutation.patching import NotInPlaceError, affected_kernels, is_kernel, put_in_place, replace_module
-from tests.mutation.targets import source_of
+from tests.mutation.targets import path_of, source_of
 
+KEPT_EVERY = 60.0
+"""Seconds of tests after which what they entered is written down, so that a run that is stopped goes on there."""
 HANGS = 120.0
 """Seconds beyond a hundred times what it usually takes after which a test hangs, and its mutant is killed."""
 
@@ -50,6 +55,46 @@ class Reached:
     """Module → test → lines."""
     failing: list[str] = field(default_factory=list)
     """What does not pass on the modules as they are, and so says nothing about a mutant."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Digests of the files that this was noted of: the modules, and every file of tests."""
+
+    @classmethod
+    def read(cls, path: Path, modules: Sequence[str]) -> "Reached":
+        """What is kept of it, less what was noted of files that have changed since."""
+        found = cls({}, {module: {} for module in modules})
+        if path.exists():
+            found = cls(**json.loads(path.read_text(encoding="utf-8")))
+        if any(found.sources.get(module) not in (None, _digest(path_of(module))) for module in modules):
+            return cls({}, {module: {} for module in modules})
+        changed = {
+            name for name, digest in found.sources.items() if name not in modules and digest != _digest(ROOT / name)
+        }
+        found.forget({name for name in (*found.seconds, *found.failing) if name.partition("::")[0] in changed})
+        for name in changed:
+            del found.sources[name]
+        return found
+
+    def forget(self, tests: Collection[str]) -> None:
+        """Drops what is known of these tests."""
+        for name in tests:
+            self.seconds.pop(name, None)
+            for entered in self.blocks.values():
+                entered.pop(name, None)
+        self.failing[:] = [name for name in self.failing if name not in tests]
+
+    def keep(self, path: Path) -> None:
+        """Writes it in one step."""
+        for name in {test.partition("::")[0] for test in (*self.seconds, *self.failing)} - set(self.sources):
+            self.sources[name] = _digest(ROOT / name)
+        self.sources.update({module: _digest(path_of(module)) for module in self.blocks})
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        draft.rename(path)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""
 
 
 class Server:
@@ -57,11 +102,15 @@ class Server:
 
     def __init__(
         self, modules: Sequence[str], mutants: Sequence[Mutant], kept: Path, report: Callable[[Verdict], None],
-        *, cpu_seconds: float, most_seconds: float, jobs: int = 1,
+        *, cpu_seconds: float, most_seconds: float, jobs: int = 1, before: Mapping[str, Counter[str]] | None = None,
     ) -> None:  # fmt: skip
         self._modules, self._mutants, self._kept, self._report = modules, mutants, kept, report
         self._left, self._most, self._jobs = cpu_seconds, most_seconds, jobs
-        self._kills: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._kills: defaultdict[str, Counter[str]] = defaultdict(Counter, before or {})
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Nobody reads why a test failed."""
+        config.option.tbstyle = "no"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -104,20 +153,16 @@ class Server:
 
     def _reached(self, items: dict[str, pytest.Item]) -> Reached:
         """From the file, as far as it goes; what it does not know is run once."""
-        known = _read(self._kept, self._modules)
+        known = Reached.read(self._kept, self._modules)
         new = {name: item for name, item in items.items() if name not in known.seconds and name not in known.failing}
         if new:
             process = os.fork()
             if not process:
                 _in_child(lambda: _run_all(self._modules, new, known, self._kept))
-            os.waitpid(process, 0)
-        return _read(self._kept, self._modules)
-
-
-def _read(path: Path, modules: Sequence[str]) -> Reached:
-    if not path.exists():
-        return Reached({}, {module: {} for module in modules}, [])
-    return Reached(**json.loads(path.read_text(encoding="utf-8")))
+            _, status = os.waitpid(process, 0)
+            if status:
+                raise RuntimeError(f"what tests enter could not be noted (status {status}); what is known is kept.")
+        return Reached.read(self._kept, self._modules)
 
 
 def _warm() -> None:
@@ -131,12 +176,15 @@ def _warm() -> None:
 def _in_child(work: Callable[[], int]) -> None:
     """Does the work and ends this process, whatever happens."""
     status = 70
+    said = os.dup(2)
     try:
         os.setpgid(0, 0)
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
         status = work()
+    except Exception:
+        os.write(said, traceback.format_exc().encode())
     finally:
         os._exit(status)
 
@@ -149,6 +197,7 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
 
 def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, most_seconds: float) -> int:
     """Tells the parent which test runs, and ends with 1 where one fails."""
+    began = _used()
     try:
         put_in_place(mutant)
     except NotInPlaceError:
@@ -156,7 +205,7 @@ def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, mos
     except BaseException:
         return 1
     for item, following in zip(items, [*items[1:], None], strict=True):
-        if time.process_time() > most_seconds:
+        if _used() - began > most_seconds:
             break
         os.write(write, f"{item.nodeid}\n".encode())
         if not _passes(item, following):
@@ -210,23 +259,29 @@ def _run_all(modules: Sequence[str], items: dict[str, pytest.Item], known: Reach
     for module in modules:
         replace_module(module, _noting(module), _hit=entered[module].add)
     following = [*list(items.values())[1:], None]
+    kept = _used()
     for (name, item), after in zip(items.items(), following, strict=True):
         _forget(modules)
         for lines in entered.values():
             lines.clear()
-        began = time.process_time()
+        began = _used()
         if not _passes(item, after):
             known.failing.append(name)
             continue
-        known.seconds[name] = round(time.process_time() - began, 3)
+        known.seconds[name] = round(_used() - began, 3)
         for module, lines in entered.items():
             if lines:
                 known.blocks[module][name] = sorted(lines)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_suffix(".draft")
-    draft.write_text(json.dumps(asdict(known)), encoding="utf-8")
-    draft.rename(out)
+        if _used() - kept > KEPT_EVERY:
+            known.keep(out)
+            kept = _used()
+    known.keep(out)
     return 0
+
+
+def _used() -> float:
+    """Seconds of processor time of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def _forget(modules: Sequence[str]) -> None:

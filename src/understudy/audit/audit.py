@@ -1,7 +1,6 @@
 """An audit: a method run again and again on two neighbouring tables, and what that proves about its ε.
 
-Every run is a whole run of `synthesize`: plan, charge, curator, noise of the operating system's generator, fit, rows.
-Only its place differs: the ledger of each run lies in memory where the system offers that, and nothing is saved. The
+Every run is a whole run (`games.py`): plan, charge, curator, noise of the operating system's generator, fit, rows. The
 tables are made from the schema (`neighbours.py`), so no private table is read and nothing here is confidential.
 
 1. Some pairs of neighbours are tried in a few runs each; the one whose sides differ most is taken.
@@ -9,45 +8,36 @@ tables are made from the schema (`neighbours.py`), so no private table is read a
 3. The other half tests: how often the chosen event occurs on either side, in bounds that hold together with the
    confidence, gives the result. What was chosen cannot have been fitted to the runs it is tested on.
 
-Two bounds share the allowed error: one for (ε, δ) as it is defined, and one for the account (ρ) behind a claim with
-δ > 0, written as the ε that this account would print (`bounds.py`). Either above the claim is a violation. A bound
-below the claim proves nothing about other tables, other events, or rarer ones: an audit finds faults and cannot show
-that there are none.
+Two bounds share the allowed error: one for (ε, δ) as it is defined (`bounds.py`), and one for the account of all
+answers from which the claim was computed, written as an ε (`accounts.py`). Either above the claim is a violation. A
+bound below the claim proves nothing about other tables, other events, or rarer ones: an audit finds faults and cannot
+show that there are none.
 """
 
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Floats
+from understudy.audit.accounts import ClaimedAccount
 from understudy.audit.bounds import EventRates
-from understudy.audit.evidence import BLACK_BOX, is_known, log_ratio, seen_from_outside
+from understudy.audit.games import ANSWERS, Choosing, Game, Interrupted, Told
 from understudy.audit.neighbours import WorstPair, invented_public, worst_pairs
 from understudy.charts import Lines, Series
-from understudy.counts.source import Records
+from understudy.compare.study import Candidate
 from understudy.errors import UnderstudyWarning, UsageError
 from understudy.methods.method import method_named
-from understudy.privacy.composition import tight_epsilon
-from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, epsilon_of_rho
-from understudy.privacy.gaussian import gaussian_epsilon
-from understudy.privacy.randomizer import Request, SecureRandomizer
+from understudy.privacy.cost import Budget
 from understudy.progress import Progress, silent
-from understudy.release import Release
 from understudy.report import Page, Paragraph, Section, TextTable, render_page
 from understudy.schema import Category, Schema, Unit
-from understudy.synthesizer import Environment, synthesize
-from understudy.synthesizer.design import Design, check_without_public
 from understudy.testing.cases import in_memory
-from understudy.testing.replay import Leak, Recorder, Replayer
 
 NOTICE = "Made without private data: every table of this audit was invented from the schema."
 RUNS = 2000
@@ -56,58 +46,7 @@ LEAST_RUNS = 20
 _TRIAL_SHARE = 50
 _CUTS = 99
 _MORE = (1, 3, 10, 30, 100)
-_ANSWERS = "the log likelihood ratio of all noisy answers"
 _TOGETHER = "a linear classifier on the synthetic rows and the model"
-_SEED = 7
-
-
-@dataclass(slots=True)
-class Witness(Recorder):
-    """Keeps what the secure randomizer was asked and what it answered; in nothing else different from it."""
-
-    private: bool = True
-
-    def sample(self, request: Request, records: Records) -> Ints:
-        """As the inner randomizer, and not by a hash: a training must be as it is in a release."""
-        return self.inner.sample(request, records)
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedAccount:
-    """The claim of a run and how it was computed from ρ, if it was."""
-
-    epsilon: float
-    delta: float
-    cost: Cost
-    currency: Currency
-    variances: tuple[Fraction, ...] = ()
-
-    def bound(self, rates: EventRates) -> float | None:
-        """The ε that the account would print if it were as small as these rates allow; None if it is no account of ρ.
-
-        Steps that may fail (of probability δ', part of the cost) count against the bound twice, once for each table.
-        """
-        if not self.cost.rho or self.cost.epsilon:
-            return None
-        failure = 2 * self.cost.delta / DELTA_UNIT
-        if self.currency == "gaussian":
-            rho = rates.gaussian_lower(failure + self.delta)
-        else:
-            rho = rates.rho_lower(failure)
-        return self._printed(rho, Fraction(self.delta) - Fraction(self.cost.delta, DELTA_UNIT))
-
-    def _printed(self, rho: float, delta: Fraction) -> float:
-        if rho < 1e-9:
-            return 0.0
-        exact = Fraction(rho)
-        if self.currency == "gaussian":
-            return float(gaussian_epsilon(exact, delta) or 0.0)
-        if self.variances:  # the same noise, wider or narrower throughout
-            factor = Fraction(self.cost.rho, UNIT) / exact
-            tight = tight_epsilon(tuple(variance * factor for variance in self.variances), delta)
-            if tight is not None:
-                return tight
-        return float(epsilon_of_rho(exact, delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +78,8 @@ class Samples:
     names: tuple[str, ...]
     without: Floats
     with_unit: Floats
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """What each answer told with the unit, on average."""
 
     def halves(self) -> tuple["Samples", "Samples"]:
         """Runs to choose with, and runs to test on; a classifier is fitted to the first ones and added to both."""
@@ -149,7 +90,7 @@ class Samples:
         return first._classified(weights), rest._classified(weights)
 
     def _classified(self, weights: Floats) -> "Samples":
-        sides = [np.column_stack([side, side[:, -weights.size :] @ weights]) for side in (self.without, self.with_unit)]
+        sides = [np.column_stack([side, side @ weights]) for side in (self.without, self.with_unit)]
         return Samples((*self.names, _TOGETHER), sides[0], sides[1])
 
     def event(self, place: int, cut: float) -> Event:
@@ -166,13 +107,15 @@ class Samples:
 
 
 def _classifier(first: Samples) -> Floats:
-    """Weights of what is seen from outside, by least squares; numbers that never vary get none."""
-    seen = np.concatenate([side[:, -len(BLACK_BOX) :] for side in (first.without, first.with_unit)])
+    """Weights of what is seen from outside, by least squares; answers, and numbers that never vary, get none."""
+    seen = np.concatenate([first.without, first.with_unit])
     label = np.repeat([-1.0, 1.0], [len(first.without), len(first.with_unit)])
     spread = seen.std(axis=0)
-    scaled = (seen - seen.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    found = np.linalg.lstsq(scaled, label, rcond=None)[0]
-    return np.asarray(np.where(spread > 0, found / np.where(spread > 0, spread, 1.0), 0.0), np.float64)
+    used = (spread > 0) & np.array([name != ANSWERS for name in first.names])
+    found = np.zeros(spread.size)
+    scaled = (seen[:, used] - seen[:, used].mean(axis=0)) / spread[used]
+    found[used] = np.linalg.lstsq(scaled, label, rcond=None)[0] / spread[used]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +129,7 @@ class Finding:
 
 def findings(samples: Samples, account: ClaimedAccount, confidence: float) -> tuple[Finding, Finding | None]:
     """The bound on (ε, δ) itself and that on the account, if there is one, which share the allowed error."""
-    each = 1 - (1 - confidence) / 2
+    each = 1 - (1 - confidence) / 2 if account.is_known else confidence
     chosen, tested = samples.halves()
 
     def found(bound: Any) -> Finding:
@@ -198,7 +141,7 @@ def findings(samples: Samples, account: ClaimedAccount, confidence: float) -> tu
         return Finding(shown, seen, more)
 
     direct = found(lambda rates: rates.epsilon_lower(account.delta))
-    by_account = found(account.bound) if account.cost.rho and not account.cost.epsilon else None
+    by_account = found(account.bound) if account.is_known else None
     return direct, by_account
 
 
@@ -213,7 +156,7 @@ class Audit:
     confidence: float
     pair: str
     found: tuple[Finding, Finding | None]
-    """By (ε, δ) as defined, and by the account of ρ, if there is one."""
+    """By (ε, δ) as defined, and by the account behind the claim, if it is one of several prices."""
     shares: Mapping[str, float]
     """Mean log likelihood ratio that each answer contributed in runs with the unit, the largest first."""
     seconds: float
@@ -226,7 +169,7 @@ class Audit:
 
     @property
     def by_account(self) -> Finding | None:
-        """The bound by the account of ρ; None where the claim is none of ρ."""
+        """The bound by the account behind the claim; None where there is none, or a single price."""
         return self.found[1]
 
     @property
@@ -259,7 +202,7 @@ class Audit:
         found.append(f"The most telling event: {self.telling.event.sentence}")
         if self.by_account is not None:
             found.append(
-                f"Bound on (ε, δ) as defined: {self.direct.bound:.4g}; bound by the account of ρ: "
+                f"Bound on (ε, δ) as defined: {self.direct.bound:.4g}; bound by the account of all answers: "
                 f"{self.by_account.bound:.4g}."
             )
         return [*found, *self.notes, NOTICE]
@@ -317,11 +260,6 @@ class Audit:
         return Section("Power", "How many runs would show more?", (chart, text, table))
 
     def _answers(self) -> Section:
-        if not self.shares:
-            text = (
-                "The noise of a training is not known to whoever sees the release: only its rows and model count here."
-            )
-            return Section("Answers", "Which answers tell most?", (Paragraph(text),))
         rows = tuple((name, f"{share:.4g}") for name, share in self.shares.items())
         table = TextTable(("answer", "log likelihood ratio with the unit, mean"), rows)
         return Section("Answers", "Which answers tell most?", (table,))
@@ -347,87 +285,29 @@ def _finding_document(finding: Finding) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
-class Game:
-    """The method under audit with its settings: one run, and what it tells."""
+def played(game: Game, pair: WorstPair, runs: int, progress: Progress) -> tuple[Samples, ClaimedAccount]:
+    """As many runs on either table, in turns, and the account that all of them have."""
+    sides: tuple[list[Told], list[Told]] = ([], [])
+    for run in range(runs):
+        for side, rows in enumerate(sides):
+            rows.append(game.told(pair, side))
+        progress.stage("measure", (run + 1) / runs)
+    shares: dict[str, float] = defaultdict(float)
+    for told in sides[1]:
+        for name, part in told.shares.items():
+            shares[name] += part / runs
+    account = sides[0][0].account
+    if any(told.account != account for rows in sides for told in rows):  # prices that depend on answers
+        account = ClaimedAccount(account.epsilon, account.delta)
+    without, with_unit = (np.array([told.numbers for told in rows]) for rows in sides)
+    ordered = dict(sorted(shares.items(), key=lambda one: -abs(one[1])))
+    return Samples(game.names, without, with_unit, ordered), account
 
-    schema: Schema
-    method: str
-    budget: Budget
-    options: Mapping[str, object]
-    copies: int = 1
-    copies_mode: str = "resample"
-    public: object | None = None
 
-    @cached_property
-    def account(self) -> ClaimedAccount:
-        """The claim, by a plan that needs no data."""
-        runs = self.copies if self.copies_mode == "remeasure" else 1
-        design = Design.of(self.schema, self.method, self.budget, options=self.options, runs=runs, public=self.public)
-        if self.public is None:
-            check_without_public(design)
-        if design.plan.refused:
-            raise UsageError("options", f"leave nothing to audit: no privacy claim is made. {design.plan.refused}")
-        epsilon, delta = self.budget.claim(design.granted, design.currency)
-        return ClaimedAccount(
-            min(epsilon, self.budget.epsilon), delta, design.granted, design.currency, design.variances
-        )
-
-    def release(self, table: pa.Table, randomizer: Any) -> Release:
-        """One run from table to release."""
-        real = Environment.real()
-        return synthesize(
-            table,
-            self.schema,
-            method=self.method,
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            options=self.options,
-            copies=self.copies,
-            copies_mode=self.copies_mode,
-            seed=_SEED,
-            public=self.public,
-            _environment=Environment(randomizer, real.now, real.run),
-        )
-
-    def told(self, pair: WorstPair, side: int) -> tuple[list[float], dict[str, float]]:
-        """The numbers of one run on one of the two tables, and what each answer added to the first of them."""
-        witness = Witness(SecureRandomizer())
-        release = self.release(pair.sides()[side], witness)
-        seen = seen_from_outside(release, pair.record).tolist()
-        if not is_known(witness.log):
-            return seen, {}
-        again = Replayer(witness.log)
-        self.release(pair.sides()[1 - side], again)
-        if len(again.log) != len(witness.log):
-            raise Leak(f"{len(witness.log)} queries on one table, {len(again.log)} on its neighbour")
-        parts: dict[str, float] = defaultdict(float)
-        without, with_unit = (witness.log, again.log) if side == 0 else (again.log, witness.log)
-        for one, other in zip(without, with_unit, strict=True):
-            parts[f"{other.request.kind} {other.request.name}"] += log_ratio(one, other)
-        return [sum(parts.values()), *seen], parts
-
-    def samples(self, pair: WorstPair, runs: int, progress: Progress) -> tuple[Samples, dict[str, float]]:
-        """As many runs on either table, in turns, and the mean of what each answer told with the unit."""
-        sides: tuple[list[list[float]], list[list[float]]] = ([], [])
-        shares: dict[str, float] = defaultdict(float)
-        for run in range(runs):
-            for side, rows in enumerate(sides):
-                numbers, parts = self.told(pair, side)
-                rows.append(numbers)
-                if side == 1:
-                    for name, part in parts.items():
-                        shares[name] += part / runs
-            progress.stage("measure", (run + 1) / runs)
-        names = BLACK_BOX if len(sides[0][0]) == len(BLACK_BOX) else (_ANSWERS, *BLACK_BOX)
-        ordered = dict(sorted(shares.items(), key=lambda one: -abs(one[1])))
-        return Samples(names, np.array(sides[0]), np.array(sides[1])), ordered
-
-    def most_telling(self, runs: int) -> WorstPair:
-        """The designed pair of tables whose sides are farthest apart in short trials."""
-        trials = max(4, runs // _TRIAL_SHARE)
-        pairs = worst_pairs(self.schema)
-        return max(pairs, key=lambda pair: _apart(self.samples(pair, trials, silent)[0]))
+def most_telling(game: Game, runs: int) -> WorstPair:
+    """The designed pair of tables whose sides are farthest apart in short trials."""
+    trials = max(4, runs // _TRIAL_SHARE)
+    return max(worst_pairs(game.schema), key=lambda pair: _apart(played(game, pair, trials, silent)[0]))
 
 
 def _apart(samples: Samples) -> float:
@@ -444,7 +324,7 @@ def default_schema() -> Schema:
 
 
 def audit(
-    method: str,
+    method: str | Sequence[str],
     schema: Schema | str | Path | None = None,
     *,
     epsilon: float = 3.0,
@@ -454,6 +334,8 @@ def audit(
     copies: int = 1,
     copies_mode: str = "resample",
     public: object | None = None,
+    choose: float | None = None,
+    interrupt: bool = False,
     confidence: float = CONFIDENCE,
     progress: Progress | None = None,
 ) -> Audit:
@@ -462,7 +344,7 @@ def audit(
     Reads no private data and charges no ledger of yours.
 
     Args:
-        method: name of a method.
+        method: name of a method; with `choose` several, each with its options as in "steps layers=2".
         schema: what tables may contain; three columns of two labels when not given.
         epsilon: the budget's ε; a larger one needs fewer runs to show a given share of the claim.
         delta: the budget's δ; 0 for methods that know pure ε alone and 1e-6 for others when not given.
@@ -470,6 +352,8 @@ def audit(
         options: options of the method.
         copies, copies_mode: as for `synthesize`.
         public: a public table, for methods that use one; one is invented where the method needs it.
+        choose: audits the private choice among these methods (`compare --choose`), at this ε for the choice alone.
+        interrupt: breaks every run off at a random moment and takes it up again (`resume`); for methods that train.
         confidence: with which the bound holds.
         progress: called with how much is done.
 
@@ -479,8 +363,17 @@ def audit(
     """
     _check(runs, confidence)
     schema = default_schema() if schema is None else Schema.of(schema)
-    budget = Budget(epsilon, _usual_delta(method, options) if delta is None else delta)
-    game = _game(Game(schema, method, budget, options or {}, copies, copies_mode, public))
+    names = (method,) if isinstance(method, str) else tuple(method)
+    usual = max((_usual_delta(name, options) for name in names), default=0.0)
+    budget = Budget(epsilon, usual if delta is None else delta)
+    if choose is not None:
+        _check_alone(options=options, copies=copies != 1, public=public, interrupt=interrupt)
+        game: Game = Choosing(schema, " or ".join(names), budget, {}, methods=names, choice=Budget(choose).epsilon)
+    elif len(names) != 1:
+        raise UsageError("methods", f"must be one unless one is chosen, got {len(names)}.", "Give choose=.")
+    else:
+        kind = Interrupted if interrupt else Game
+        game = _playable(kind(schema, names[0], budget, options or {}, copies, copies_mode, public))
     notes = () if game.public is public else ("The public table was invented from the schema as well.",)
     return replace(_audited(game, runs, confidence, progress or silent), notes=notes)
 
@@ -490,40 +383,46 @@ def _audited(game: Game, runs: int, confidence: float, progress: Progress) -> Au
     progress.stage("prepare", 0.0)
     with in_memory(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UnderstudyWarning)  # of each run anew, about tables that nobody has
-        pair = game.most_telling(runs)
+        pair = most_telling(game, runs)
         progress.stage("prepare", 1.0)
-        samples, shares = game.samples(pair, runs, progress)
+        samples, account = played(game, pair, runs, progress)
     return Audit(
         method=game.method,
         options=game.options,
-        claim=(game.account.epsilon, game.account.delta),
+        claim=(account.epsilon, account.delta),
         runs=runs,
         confidence=confidence,
         pair=pair.words,
-        found=findings(samples, game.account, confidence),
-        shares=shares,
+        found=findings(samples, account, confidence),
+        shares=samples.shares,
         seconds=round(time.process_time() - began, 3),
     )
 
 
 def _usual_delta(method: str, options: Mapping[str, object] | None) -> float:
-    known = method_named(method, options)
+    candidate = Candidate.read(method)
+    known = method_named(candidate.method, {**dict(candidate.options), **(options or {})})
     return 0.0 if known.currencies == ("pure",) and not known.spends_delta else 1e-6
 
 
-def _game(game: Game) -> Game:
+def _playable(game: Game) -> Game:
     """The game, with an invented public table if it cannot be played without one."""
-    if game.public is not None:
-        _ = game.account
-        return game
     try:
-        _ = game.account
+        game.check()
     except UsageError:
-        if not method_named(game.method, game.options).uses_public:
+        if game.public is not None or not method_named(game.method, game.options).uses_public:
             raise
         game = replace(game, public=invented_public(game.schema))
-        _ = game.account
+        game.check()
     return game
+
+
+def _check_alone(**given: object) -> None:
+    """Raises if a choice is given what only a single method takes."""
+    for name, value in given.items():
+        if value:
+            rule = "is for a single method, not for a choice among several."
+            raise UsageError(name, rule, 'Give options with the name, as in "steps layers=2".')
 
 
 def _check(runs: int, confidence: float) -> None:

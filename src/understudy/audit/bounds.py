@@ -20,6 +20,7 @@ events that are frequent.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,14 +70,23 @@ class EventRates:
 
     def rho_lower(self, failure: float = 0.0) -> float:
         """The least ρ for which zCDP is not refuted, but for events of probability `failure`."""
-        return max(_divergence(*pair) for pair in self._apart(failure))
+        return max(_divergence(*pair) for pair in self.apart(failure))
 
     def gaussian_lower(self, failure: float = 0.0) -> float:
         """The least ρ = μ²/2 for which Gaussian differential privacy is not refuted."""
-        shifts = [float(ndtri(high) - ndtri(low)) if high > low else 0.0 for high, low in self._apart(failure)]
+        shifts = [float(ndtri(high) - ndtri(low)) if high > low else 0.0 for high, low in self.apart(failure)]
         return max(0.0, *shifts) ** 2 / 2
 
-    def _apart(self, failure: float) -> list[tuple[float, float]]:
+    def divergences(self, orders: Sequence[int]) -> Floats:
+        """For each of these orders the Rényi divergence that is shown, in whichever direction is the larger."""
+        places = np.array(orders, np.float64)
+        found = np.zeros(places.size)
+        for high, low in self.apart():
+            if 0 < low < high < 1:
+                found = np.maximum(found, np.maximum(_renyi(high, low, places), _renyi(low, high, places)))
+        return found
+
+    def apart(self, failure: float = 0.0) -> list[tuple[float, float]]:
         """The rates as near to each other as the bounds allow, the larger first, for both directions."""
         pairs = ((self.with_unit[0], self.without[1]), (self.without[0], self.with_unit[1]))
         return [(min(max(high - failure, 0.0), 1.0), min(low + failure, 1.0)) for high, low in pairs]
@@ -91,12 +101,12 @@ def _divergence(high: float, low: float) -> float:
     """The largest D_α/α between a coin of chance `high` and one of chance `low`, in both directions."""
     if not low < high or low <= 0 or high >= 1:
         return 0.0
-    forth, back = _renyi(high, low), _renyi(low, high)
+    forth, back = _renyi(high, low, _ORDERS), _renyi(low, high, _ORDERS)
     return max(0.0, float((forth / _ORDERS).max()), float((back / _ORDERS).max()))
 
 
-def _renyi(one: float, other: float) -> Floats:
+def _renyi(one: float, other: float, orders: Floats) -> Floats:
     """Rényi divergences of a coin of chance `one` from a coin of chance `other`, for every order."""
-    heads = _ORDERS * math.log(one) + (1 - _ORDERS) * math.log(other)
-    tails = _ORDERS * math.log1p(-one) + (1 - _ORDERS) * math.log1p(-other)
-    return np.asarray(np.logaddexp(heads, tails) / (_ORDERS - 1), np.float64)
+    heads = orders * math.log(one) + (1 - orders) * math.log(other)
+    tails = orders * math.log1p(-one) + (1 - orders) * math.log1p(-other)
+    return np.asarray(np.logaddexp(heads, tails) / (orders - 1), np.float64)

@@ -5,24 +5,32 @@ strongest evidence there is (Neyman and Pearson). The exact inputs of every quer
 of the run are put once more to the other table, with the answers that were given, as a replay does. So choices, trees
 and scores count as noisy tables do. Whoever gets a release has no such inputs; an audit knows both tables.
 
-From the rows, where it is not (a training, whose sampled units nobody sees) and beside it, as a check of everything
-that might leave in another way: numbers of a black box, which knows the rows and the model of the release alone.
+A step of a training is a noisy sum over units whose coins nobody sees. Its likelihood is a sum over all that the coins
+may have been: units that hold the same rows contribute the same vector, so what counts is how many of each kind took
+part, binomial numbers at the public rate. It is exact, for the few units that the tables of an audit hold.
+
+From the rows and the model, as a check of everything that might leave in another way: numbers of a black box, which
+knows the rows and the model of the releases alone.
 
 The functions see answers and both tables, never which of the two a run was made from; so whatever they compute is a
 number that an adversary could compute, and any threshold on it is an event.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import binom
 
 from understudy.arrays import Floats, Ints
+from understudy.codec.table import TableCodec
 from understudy.counts.source import LabelCounts, OccupiedCells
 from understudy.domain import RESIDUAL_UNIT, Distribution
-from understudy.privacy.randomizer import contrasts
+from understudy.privacy.randomizer import Request, contrasts
 from understudy.release import Release
+from understudy.release.release import Fitted
 from understudy.testing.replay import Exchange, Record, split_loss, whitened
 
 MOST = 1e3
@@ -32,9 +40,34 @@ _MASKED = np.iinfo(np.int64).min
 _MOST_CELLS = 100_000
 
 
-def is_known(log: Sequence[Exchange]) -> bool:
-    """Whether the likelihood of these answers is known on both tables."""
-    return all(exchange.request.kind != "train" for exchange in log)
+def is_sampled(request: Request) -> bool:
+    """Whether an answer is a noisy sum over units that were sampled."""
+    return request.kind == "train" and request.rate > 0
+
+
+def sampled_ratio(exchange: Exchange, vectors: Sequence[Floats], counts: tuple[Sequence[int], Sequence[int]]) -> float:
+    """ln of how much likelier the answer of a step is with the extra unit.
+
+    Args:
+        exchange: the step and what was answered.
+        vectors: what a unit of each kind contributes.
+        counts: how many units of each kind there are, without and with the extra unit.
+    """
+    without, with_unit = (_log_of_sum(exchange, vectors, held) for held in counts)
+    return min(max(with_unit - without, -MOST), MOST)
+
+
+def _log_of_sum(exchange: Exchange, vectors: Sequence[Floats], held: Sequence[int]) -> float:
+    """ln of the density of a noisy sum over sampled units, up to a constant: over all numbers of units of each kind."""
+    request, answer = exchange.request, np.asarray(exchange.answer, np.float64)
+    assert request.distribution is not None
+    rate, twice = -math.expm1(-float(request.rate)), 2 * request.distribution.scale**2
+    found = []
+    for taken in itertools.product(*(range(most + 1) for most in held)):
+        away = answer - sum((number * one for number, one in zip(taken, vectors, strict=True)), np.zeros(answer.size))
+        coins = sum(binom.logpmf(number, most, rate) for number, most in zip(taken, held, strict=True))
+        found.append(float(coins) - float(away @ away) / twice)
+    return float(np.logaddexp.reduce(found))
 
 
 def log_ratio(without: Exchange, with_unit: Exchange) -> float:
@@ -138,21 +171,35 @@ BLACK_BOX = (
 """What is read off the rows and the model, in the order of `seen_from_outside`."""
 
 
-def seen_from_outside(release: Release, record: Record) -> Floats:
-    """The numbers of `BLACK_BOX` for one release."""
-    fitted, rows = release.fits[0], release.tables[0]
+def seen_from_outside(releases: Sequence[Release], record: Record) -> Floats:
+    """The numbers of `BLACK_BOX`, over all models and copies of these releases together."""
+    found = np.zeros(len(BLACK_BOX))
+    for release in releases:
+        found[:3] += np.sum([_in_rows(release, rows, record) for rows in release.tables], axis=0)
+        found[3] += sum(_expected(fitted, record) for fitted in release.fits)
+    return found
+
+
+def _in_rows(release: Release, rows: object, record: Record) -> list[int]:
+    """How many rows there are, how many equal the record, and how many values agree with it."""
     assert isinstance(rows, pa.Table), "a release of an Arrow table gives Arrow tables"
-    codec, model = release.codec, fitted.model
-    held = []
-    for name in codec.domain.columns:
-        origin = codec.origin(name)
-        own = codec.encode(name, pa.chunked_array([pa.array([record[origin]], pa.string())]))[0]
-        held.append((own, codec.encode(name, rows.column(origin)) == own))
-    alike = np.logical_and.reduce([same for _, same in held])
-    clique = codec.domain.everything()
-    expected = 0.0
-    if codec.domain.cells(clique) <= _MOST_CELLS:
-        shape = codec.domain.shape(clique)
-        place = np.ravel_multi_index(tuple(int(own) for own, _ in held), shape, mode="clip")
-        expected = float(model.marginal(clique)[place]) * model.total
-    return np.array([rows.num_rows, alike.sum(), sum(int(same.sum()) for _, same in held), expected], np.float64)
+    codec = release.codec
+    names = codec.domain.columns
+    same = [codec.encode(name, rows.column(codec.origin(name))) == _code(codec, name, record) for name in names]
+    return [rows.num_rows, int(np.logical_and.reduce(same).sum()), sum(int(one.sum()) for one in same)]
+
+
+def _expected(fitted: Fitted, record: Record) -> float:
+    """How many rows a model expects where the record lies; 0 where its cells are too many to write out."""
+    domain, model = fitted.codec.domain, fitted.model
+    clique = domain.everything()
+    if domain.cells(clique) > _MOST_CELLS:
+        return 0.0
+    codes = tuple(_code(fitted.codec, name, record) for name in domain.columns)
+    place = np.ravel_multi_index(codes, domain.shape(clique), mode="clip")
+    return float(model.marginal(clique)[place]) * model.total
+
+
+def _code(codec: TableCodec, name: str, record: Record) -> int:
+    own = pa.chunked_array([pa.array([record[codec.origin(name)]], pa.string())])
+    return int(codec.encode(name, own)[0])

@@ -15,6 +15,8 @@ from understudy.testing.replay import Record, record_pool, to_table, valid_texts
 
 OTHERS = 4
 """Rows of one kind that both tables hold: few, so that what the extra unit adds is a large part of everything."""
+CROWD = 400
+"""Rows of one kind in a pair for answers that show only what many hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ def worst_pairs(schema: Schema) -> list[WorstPair]:
             [*constant, *[last] * OTHERS],
             mixed,
         ),
+        _pair(schema, f"{CROWD} equal rows, and a unit like them", [first] * CROWD, first),
     ]
 
 

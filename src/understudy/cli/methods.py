@@ -122,7 +122,9 @@ def _metric_document(metric: "MetricDescription") -> dict[str, object]:
     }
 
 
-MethodName = Annotated[str, typer.Argument(metavar="METHOD", help='Method, see "understudy methods".')]
+MethodNames = Annotated[
+    list[str], typer.Argument(metavar="METHOD", help='Method, see "understudy methods"; several with --choose.')
+]
 OwnSchema = Annotated[
     Path | None, typer.Option("--schema", help="Your schema; three columns of two labels when not given.")
 ]
@@ -132,11 +134,20 @@ ClaimedDelta = Annotated[
 ]
 Runs = Annotated[int, typer.Option("--runs", help="Runs on either table: half choose the event, half test it.")]
 Confidence = Annotated[float, typer.Option("--confidence", help="With which the bound holds.")]
+ChosenAmong = Annotated[
+    float | None,
+    typer.Option(
+        "--choose", metavar="EPSILON", help='Audit the private choice of "compare --choose" among several methods.'
+    ),
+]
+BrokenOff = Annotated[
+    bool, typer.Option("--interrupt", help="Break every run off once and take it up again; for methods that train.")
+]
 PagePlace = Annotated[Path | None, typer.Option("--out", "-o", help="Also write a page with the picture: a new .html.")]
 
 
 def audit(
-    method: MethodName,
+    methods: MethodNames,
     *,
     schema: OwnSchema = None,
     epsilon: Claimed = 3.0,
@@ -146,6 +157,8 @@ def audit(
     copies: Copies = 1,
     copies_mode: CopiesMode = "resample",
     public: PublicTable = None,
+    choose: ChosenAmong = None,
+    interrupt: BrokenOff = False,
     confidence: Confidence = 0.9999,
     out: PagePlace = None,
     as_json: Json = False,
@@ -163,8 +176,9 @@ def audit(
             from understudy.audit import audit as run_all
 
             found = run_all(
-                method, schema, epsilon=epsilon, delta=delta, runs=runs, options=pairs("--set", settings),
-                copies=copies, copies_mode=copies_mode, public=public, confidence=confidence, progress=progress,
+                methods, schema, epsilon=epsilon, delta=delta, runs=runs, options=pairs("--set", settings),
+                copies=copies, copies_mode=copies_mode, public=public, choose=choose, interrupt=interrupt,
+                confidence=confidence, progress=progress,
             )  # fmt: skip
         _show_audit(place, found, out)
     if found.violated:

@@ -80,14 +80,16 @@ from understudy.synthesizer.design import (
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Noise, clock and name of a run: what it takes from the machine. Only tests replace it.
+    """Noise, clock, name and seed of a run: what it takes from the machine. Only tests and audits replace it.
 
-    With a randomizer that does not call itself private, the release makes no claim and `verify` rejects it.
+    The seed is that of drawing rows, where none is given. With a randomizer that does not call itself private, the
+    release makes no claim and `verify` rejects it.
     """
 
     randomizer: Randomizer
     now: Callable[[], datetime]
     run: Callable[[], str]
+    seed: Callable[[], int] = lambda: secrets.randbits(63)
 
     def begun(self) -> "Environment":
         """The same with a clock that has stopped now, so that nothing later can tell how long a run took."""
@@ -184,11 +186,10 @@ def synthesize(data: object, settings: RunSettings) -> Release:
 def run(data: object, settings: RunSettings) -> Release:
     """What `synthesize` does, with the settings as one value."""
     seed, public, memory = settings.seed, settings.public, settings.memory_bytes
+    environment = settings._environment or Environment.real()
     progress = settings.progress or silent
     progress.stage("check", 0.0)
-    wanted = Copies(
-        settings.copies, settings.copies_mode, settings.rows, secrets.randbits(63) if seed is None else seed
-    )
+    wanted = Copies(settings.copies, settings.copies_mode, settings.rows, environment.seed() if seed is None else seed)
     budget = Budget(settings.epsilon, settings.delta)
     design = Design.of(
         Schema.of(settings.schema),
@@ -214,7 +215,6 @@ def run(data: object, settings: RunSettings) -> Release:
         remarks = delta_remark(budget, schema.unit), schema.unit_remark(tables.private.undeclared)
         _warn(*remarks, mode_remark(settings.copies_mode))
         progress.stage("check", 1.0)
-        environment = settings._environment or Environment.real()
         release = _paid(tables, design, wanted, places, environment=environment, progress=progress)
         with suppress(UnderstudyWarning):  # where warnings are made errors, what was paid for must not be lost
             _warn(release.config.remark)
