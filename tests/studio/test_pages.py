@@ -19,7 +19,7 @@ import understudy as us
 
 pytest.importorskip("starlette", reason="needs the extra [studio]")
 
-from tests.studio.client import Answer, Client
+from tests.studio.client import Answer, Client, begun, changed, finished, offered, paid, text_of
 from understudy.studio.workspace import Choices
 
 HOSTILE = '"<b>x</b>","a, ""b"" \'c\'",ok\n'
@@ -44,45 +44,6 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(folder: Path) -> Client:
     return Client(folder).enter()
-
-
-def begun(client: Client, table: str = "people.csv", **more: str) -> str:
-    answer = client.post("/tables", {"table": table, **more})
-    assert answer.status == 303, answer.words
-    return answer.headers["location"].removesuffix("/schema")
-
-
-def changed(client: Client, draft: str, action: str, **form: str) -> Answer:
-    version = re.search(r'name="version" value="(\w+)"', client.get(f"{draft}/schema").text)
-    assert version is not None
-    return client.post(f"{draft}/change/{action}", {"version": version[1], **form})
-
-
-def text_of(client: Client, draft: str) -> str:
-    return client.get(f"{draft}/schema.yaml").text
-
-
-def finished(client: Client, folder: Path) -> str:
-    """The draft of a small table whose schema is complete."""
-    draft = begun(client)
-    text = "understudy: 1\nunit: row\ncolumns:\n  sex: {kind: category, labels: [F, M]}\n"
-    answer = changed(client, draft, "text", text=f"{text}  age: {{kind: integer, lower: 0, upper: 99, bins: 10}}\n")
-    assert answer.status == 303
-    return draft
-
-
-def offered(page: str) -> dict[str, str]:
-    """What the page of confirmation has filled in."""
-    return dict(re.findall(r'name="(confirmed|name)" value="([^"]*)"', page))
-
-
-def paid(client: Client, draft: str, **form: str) -> Answer:
-    """Confirms the run as the page offers it, at a small budget of a method that is quick."""
-    key = draft.rpartition("/")[2]
-    client.studio.workspace.draft(key).choose(Choices(0.5, 0.0, "independent"))
-    page = client.get(f"{draft}/confirm").text
-    said = offered(page)
-    return client.post(f"{draft}/run", {**said, "dataset": "", "cap_epsilon": "2", "cap_delta": "0", **form})
 
 
 def test_home_asks_for_one_thing(client: Client) -> None:
@@ -124,7 +85,7 @@ def test_guesses_are_marked_and_confirmed(client: Client) -> None:
 
 
 def test_problems_stand_beside_their_field_in_the_words_of_the_check(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     assert changed(client, draft, "column", column="age", lower="0", upper="many").status == 303
     page = client.get(f"{draft}/schema")
     (folder / "same.yaml").write_text(text_of(client, draft), encoding="utf-8")
@@ -139,7 +100,7 @@ def test_problems_stand_beside_their_field_in_the_words_of_the_check(client: Cli
 
 
 def test_what_is_typed_is_tried_and_not_kept(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     before = text_of(client, draft)
     tried = client.post(f"{draft}/try", {"column": "age", "kind": "integer", "lower": "200", "upper": "99"})
     assert re.search(r'<div id="c1-(lower|upper)-wrong" hx-swap-oob="innerHTML"><p class="wrong">', tried.text)
@@ -149,7 +110,7 @@ def test_what_is_typed_is_tried_and_not_kept(client: Client, folder: Path) -> No
 
 
 def test_another_kind_shows_its_own_fields_before_anything_is_kept(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     before = text_of(client, draft)
     fields = client.post(f"{draft}/fields", {"column": "sex", "kind": "integer", "labels": "F\nM"})
     assert 'id="c0-lower"' in fields.text
@@ -159,7 +120,7 @@ def test_another_kind_shows_its_own_fields_before_anything_is_kept(client: Clien
 
 def test_another_kind_takes_the_keys_of_the_old_one_along(client: Client, folder: Path) -> None:
     """Otherwise a key would be wrong that no field shows."""
-    draft = finished(client, folder)
+    draft = finished(client)
     said = {"column": "age", "kind": "category", "lower": "0", "upper": "99", "labels": "young\nold"}
     assert changed(client, draft, "column", **said).status == 303
     stated = us.Schema.edit(text_of(client, draft))
@@ -310,7 +271,7 @@ def test_saving_one_field_leaves_the_others_as_they_are(client: Client, folder: 
 
 
 def test_the_name_of_another_run_is_refused(client: Client, folder: Path) -> None:
-    first = paid(client, finished(client, folder), name="same")
+    first = paid(client, finished(client), name="same")
     assert first.status == 303
     (folder / "others.csv").write_text("sex,age\nF,3\n", encoding="utf-8")
     other = begun(client, "others.csv")
@@ -323,7 +284,7 @@ def test_the_name_of_another_run_is_refused(client: Client, folder: Path) -> Non
 
 
 def test_a_budget_is_shown_before_anybody_pays(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     page = client.get(f"{draft}/budget")
     assert page.status == 200
     assert "Where the budget goes" in page.words
@@ -341,7 +302,7 @@ def test_a_budget_is_shown_before_anybody_pays(client: Client, folder: Path) -> 
 
 
 def test_what_matters_to_a_steward_has_its_error(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     form = {"epsilon": "6", "delta": "0", "method": "independent", "rows_hint": "10000"}
     assert "what matters to you" not in client.post(f"{draft}/plan", form).words
     plan = us.plan(client.studio.workspace.draft(draft.rpartition("/")[2]).schema_path, method="independent", epsilon=1)
@@ -361,7 +322,7 @@ def test_what_matters_to_a_steward_has_its_error(client: Client, folder: Path) -
 
 
 def test_an_exact_budget_is_named_and_charged_to_its_last_digit(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     form = {"epsilon": "3", "delta": "0", "epsilon_exact": "0.123456789012", "method": "independent"}
     assert client.post(f"{draft}/budget", {**form, "then": "confirm"}).status == 303
     assert 'value="0.123456789012"' in client.get(f"{draft}/budget").text
@@ -383,7 +344,7 @@ def test_a_password_in_a_location_is_refused_and_not_kept(client: Client) -> Non
 
 @pytest.mark.parametrize("epsilon", ["x", "nan", "inf", "-1", "0", "1e400"])
 def test_a_budget_that_is_none_is_refused(client: Client, folder: Path, epsilon: str) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     answer = client.post(f"{draft}/budget", {"epsilon_exact": epsilon, "delta": "0", "then": "confirm"})
     assert answer.status == 422
     for rows in ("-4", "0", "9" * 400, f"{'0' * 18}1{'0' * 400}"):
@@ -399,7 +360,7 @@ def test_an_unfinished_schema_leads_back_to_it(client: Client) -> None:
 
 
 def test_a_run_is_charged_once_whoever_presses_how_often(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     client.studio.workspace.draft(draft.rpartition("/")[2]).choose(Choices(0.5, 0.0, "independent"))
     page = client.get(f"{draft}/confirm")
     assert "Charge ε = 0.5 and run" in page.words
@@ -425,7 +386,7 @@ def test_a_run_is_charged_once_whoever_presses_how_often(client: Client, folder:
 
 def test_what_a_release_page_says_to_type_does_the_same(client: Client, folder: Path) -> None:
     """Both the command and the call, run as they stand on the page."""
-    made = paid(client, finished(client, folder), name="people's release")
+    made = paid(client, finished(client), name="people's release")
     assert client.until_done(made.headers["location"]) == "released"
     (key,) = client.studio.workspace.releases()
     page = client.get(f"/releases/{key}").text
@@ -447,37 +408,6 @@ def test_what_a_release_page_says_to_type_does_the_same(client: Client, folder: 
     assert run.stdout.strip() == "['sex', 'age']", run.stderr
     reader = Client(folder, read_only=True).enter()
     assert "people.csv" not in reader.get(f"/releases/{key}").text
-
-
-def test_one_confirmation_is_charged_once_also_after_its_run_is_off_the_list(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
-    client.studio.workspace.draft(draft.rpartition("/")[2]).choose(Choices(0.5, 0.0, "independent"))
-    form = {**offered(client.get(f"{draft}/confirm").text), "cap_epsilon": "2", "cap_delta": "0"}
-    run = client.post(f"{draft}/run", form).headers["location"]
-    client.until_done(run)
-    for path in sorted((folder / form["name"]).rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
-    (folder / form["name"]).rmdir()
-    assert client.post(f"{run}/forget").status == 303
-    late = client.post(f"{draft}/run", {**form, "dataset": "people"})
-    assert late.status == 422
-    assert "the ledger has changed" in late.words
-    assert [one.kind for one in us.Ledger.open(folder / "ledger.db").entries()].count("charge") == 1
-
-
-def test_two_people_who_confirm_the_same_are_charged_once(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
-    client.studio.workspace.draft(draft.rpartition("/")[2]).choose(Choices(0.5, 0.0, "independent"))
-    form = {**offered(client.get(f"{draft}/confirm").text), "cap_epsilon": "2", "cap_delta": "0"}
-    other = Client(folder).enter()  # a studio of its own, with locks of its own
-    theirs = {**offered(other.get(f"{draft}/confirm").text), "cap_epsilon": "2", "cap_delta": "0"}
-    assert theirs == form
-    first, second = client.post(f"{draft}/run", form), other.post(f"{draft}/run", theirs)
-    assert first.headers["location"] == second.headers["location"]
-    renamed = other.post(f"{draft}/run", {**theirs, "name": "another", "dataset": "people"})
-    assert (renamed.status, "the ledger has changed" in renamed.words) == (422, True)
-    client.until_done(first.headers["location"])
-    assert [one.kind for one in us.Ledger.open(folder / "ledger.db").entries()].count("charge") == 1
 
 
 def _the_release_page(client: Client, folder: Path, name: str) -> None:
@@ -542,31 +472,8 @@ def _a_read_only_studio(folder: Path) -> None:
     assert "people.csv" not in client.get("/").text
 
 
-@pytest.mark.parametrize(
-    ("form", "why"),
-    [
-        ({"name": "../escaped"}, "name of the release"),
-        ({"name": ".hidden"}, "name of the release"),
-        ({"name": "people.csv"}, "exists"),
-        ({"name": "x" * 100}, "name of the release"),
-        ({"name": "\U0001f600" * 80}, "name of the release"),
-        ({"cap_epsilon": ""}, "cap"),
-        ({"cap_epsilon": "0.1"}, "cap"),
-        ({"cap_epsilon": "nan"}, "cap"),
-        ({"dataset": "others"}, "dataset"),
-        ({"confirmed": "x"}, "another tab"),
-    ],
-)
-def test_a_run_that_is_not_meant_so_is_not_begun(client: Client, folder: Path, form: dict[str, str], why: str) -> None:
-    answer = paid(client, finished(client, folder), **form)
-    assert answer.status == 422
-    assert why in answer.words
-    assert client.studio.runs.all() == []
-    assert not (folder / "ledger.db").exists()
-
-
 def test_the_ledger_refuses_what_the_cap_does_not_cover(client: Client, folder: Path) -> None:
-    draft = finished(client, folder)
+    draft = finished(client)
     us.Ledger.create(folder / "ledger.db", "people", us.Budget(0.6, 0.0))
     assert client.until_done(paid(client, draft, dataset="people").headers["location"]) == "released"
     second = paid(client, draft, dataset="people").headers["location"]

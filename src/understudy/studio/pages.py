@@ -1,4 +1,4 @@
-"""The pages from a table to a run: what each address answers, and what each form does.
+"""The pages from a table to a budget, and of runs: what each address answers, and what each form does.
 
 Every form ends in a redirection to a page, so that reloading never repeats it. Mistakes are shown on the page they were
 made on, in the words of the library, and change nothing.
@@ -24,8 +24,6 @@ from understudy.studio.workspace import DATABASES, Choices, DraftTable, Workspac
 
 Handler = Callable[[Request], Response]
 STEPS = ("Table", "Schema", "Budget", "Run", "Release")
-_RESERVED = set('/\\:*?"<>|')
-_MOST_NAME, _MOST_NAME_BYTES = 80, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +102,6 @@ def routes_of(studio: Studio) -> list[tuple[str, Handler, tuple[str, ...]]]:
         ("/drafts/{key}/forget", _forget_draft, post),
         ("/drafts/{key}/budget", _budget, ("GET", "POST")),
         ("/drafts/{key}/plan", _plan, post),
-        ("/drafts/{key}/confirm", _confirm, get),
-        ("/drafts/{key}/run", _run, post),
         ("/runs/{key}", _show_run, get),
         ("/runs/{key}/status", _run_status, get),
         ("/runs/{key}/{action}", _run_action, post),
@@ -213,12 +209,13 @@ def draft_of(studio: Studio, request: Request) -> DraftTable:
 
 
 def _schema(studio: Studio, request: Request) -> Response:
-    return _schema_page(studio, request, draft_of(studio, request))
+    return schema_page(studio, request, draft_of(studio, request))
 
 
-def _schema_page(
+def schema_page(
     studio: Studio, request: Request, draft: DraftTable, messages: list[str] | None = None, **more: Any
 ) -> Response:
+    """The page of a draft's schema, with what is wrong."""
     try:
         form, broken = drafting.form_of(draft.text), []
     except us.errors.SchemaError as error:
@@ -252,7 +249,7 @@ def _change(studio: Studio, request: Request) -> Response:
     if not reasons and not told:
         return go_to(f"/drafts/{draft.key}/schema")
     kept = {"text": form["text"]} if action == "text" and "text" in form else {}
-    return _schema_page(studio, request, draft, reasons, told=told, **kept)
+    return schema_page(studio, request, draft, reasons, told=told, **kept)
 
 
 def _filled(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> tuple[list[str], str]:
@@ -409,126 +406,6 @@ def _plan(studio: Studio, request: Request) -> Response:
     except us.errors.UnderstudyError as error:
         return studio.page(request, "plan_refused.html", messages=studio.said(error))
     return studio.page(request, "plan.html", **_plan_facts(studio, draft, choices))
-
-
-def _confirm(studio: Studio, request: Request) -> Response:
-    return _confirm_page(studio, request, draft_of(studio, request), [])
-
-
-def _confirm_page(
-    studio: Studio, request: Request, draft: DraftTable, messages: list[str], *, status: int = 200
-) -> Response:
-    try:
-        schema = us.Schema.from_yaml(draft.schema_path)
-        plan = planned(draft)
-        ledger = studio.workspace.ledger()
-        datasets = {} if ledger is None else {name: ledger.balance(name) for name in ledger.datasets()}
-        confirmed = _to_confirm(studio.workspace, draft)
-    except us.errors.UnderstudyError as error:
-        return _schema_page(studio, request, draft, studio.said(error))
-    facts = {
-        "draft": draft,
-        "choices": draft.choices,
-        "schema": schema,
-        "plan": plan,
-        "datasets": datasets,
-        "own": draft.name,
-        "confirmed": confirmed,
-        "name": _free_name(studio, draft.name),
-        "where": studio.workspace.without_root(str(studio.workspace.ledger_path)),
-    }
-    return studio.page(request, "confirm.html", status=status, step="Run", messages=messages, **facts)
-
-
-def _free_name(studio: Studio, name: str) -> str:
-    """A name for a release that no folder and no earlier run has."""
-    taken = {run.name for run in studio.runs.all()}
-    plain = "".join(letter if letter.isalnum() or letter in "-_ " else "-" for letter in name)[:40].strip("-_ ")
-    numbers = (f"{plain or 'table'}-release-{number}" for number in range(1, 10_000))
-    return next(one for one in numbers if one not in taken and not (studio.workspace.root / one).exists())
-
-
-def _run(studio: Studio, request: Request) -> Response:
-    """Begins the run: what a person has confirmed is charged by the process, once."""
-    draft, form = draft_of(studio, request), form_of(request)
-    try:
-        with studio.workspace.lock:
-            return go_to(f"/runs/{_started(studio, draft, form).key}")
-    except us.errors.UnderstudyError as error:
-        return _confirm_page(studio, request, draft, studio.said(error), status=422)
-
-
-def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> StudioRun:
-    workspace, choices = studio.workspace, draft.choices
-    name = _release_name(form.get("name", ""))
-    known = studio.runs.find(short_id(f"release:{name}"))
-    if known is not None and known.settings.get("confirmed") == form.get("confirmed"):
-        return known  # a second press of the button, or another tab
-    if known is not None:
-        raise us.errors.UsageError("name", f"{name!r} is the name of another run.", "Choose another one.")
-    if form.get("confirmed") != _to_confirm(workspace, draft):
-        rule = "the schema, the budget or the ledger has changed since this page was shown, perhaps in another tab."
-        raise us.errors.UsageError("run", rule, "Look at it again; nothing was charged by this.")
-    if (workspace.root / name).exists():
-        raise us.errors.UsageError("name", f"{name!r} exists and is never overwritten.", "Choose another name.")
-    plan = planned(draft)
-    dataset = _dataset(workspace, draft, form)
-    ledger = us.Ledger.open(workspace.ledger_path)
-    settings = {
-        "kind": "release", "name": name, "table": workspace.absolute(draft.table), "shown": draft.table,
-        "draft": draft.key, "confirmed": form["confirmed"],
-        "method": choices.method, "epsilon": choices.epsilon, "delta": choices.delta,
-        "ledger": str(workspace.ledger_path), "dataset": dataset, "ledger_sequence": ledger.entries()[-1].sequence,
-        "out": str(workspace.root / name), "seconds": plan.seconds,
-    }  # fmt: skip
-    return studio.runs.start(settings, draft.text)
-
-
-def _to_confirm(workspace: Workspace, draft: DraftTable) -> str:
-    """Stands for all that a person agrees to, and for what the ledger held when they were asked.
-
-    So one confirmation is charged once, also where its run was taken off the list meanwhile: its charge changed the
-    ledger.
-    """
-    choices, ledger = draft.choices, workspace.ledger()
-    head = "" if ledger is None else ledger.head()
-    return short_id(f"{draft.version} {choices.epsilon!r} {choices.delta!r} {choices.method} {head}")
-
-
-def _release_name(text: str) -> str:
-    name = text.strip()
-    fits = name.isprintable() and 0 < len(name) <= _MOST_NAME and not set(name) & _RESERVED and name[0] not in ".-"
-    if not fits or len(name.encode()) > _MOST_NAME_BYTES:
-        rule = f"must be 1 to {_MOST_NAME} letters, digits, spaces, - or _."
-        raise us.errors.UsageError("name of the release", rule, "For example people-release-1.")
-    return name
-
-
-def _dataset(workspace: Workspace, draft: DraftTable, form: Mapping[str, str]) -> str:
-    """The dataset to charge; a new one is opened with the cap that was stated."""
-    chosen = form.get("dataset", "").strip()
-    ledger = workspace.ledger()
-    if ledger is not None and chosen in ledger.datasets():
-        return chosen
-    if chosen:
-        raise us.errors.UsageError("dataset", "is not in the ledger.", "Choose one of the list.")
-    try:
-        cap = us.Budget(float(form.get("cap_epsilon", "")), float(form.get("cap_delta", "") or 0))
-    except ValueError as error:
-        fix = "State the most that all releases of this table together may spend, for example 3 and 1e-8."
-        raise us.errors.UsageError(
-            "cap", str(error) if isinstance(error, us.errors.UsageError) else "must be numbers.", fix
-        ) from error
-    choices = draft.choices
-    if cap.epsilon < choices.epsilon or cap.delta < choices.delta:
-        raise us.errors.UsageError(
-            "cap", "does not cover this run.", "State a cap that is at least this run's ε and δ."
-        )
-    if ledger is None:
-        us.Ledger.create(workspace.ledger_path, draft.name, cap)
-    else:
-        ledger.add_dataset(draft.name, cap)
-    return draft.name
 
 
 def _found_run(studio: Studio, request: Request) -> StudioRun:

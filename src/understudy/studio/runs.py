@@ -42,6 +42,7 @@ OTHER_WORDS = {
     "trial": {"measure": "Trying the methods on rows that are not private"},
 }
 _LOCK_SECONDS = 5.0
+_COUNT = "count.json"
 _STARTED: list[subprocess.Popen[bytes]] = []
 """Processes of this server, so that those that have ended are seen off."""
 
@@ -121,9 +122,19 @@ class Runs:
         """The run of that key, if there is one."""
         return _run_at(self._folder / key) if key.isalnum() else None
 
+    def of_release(self, name: str) -> StudioRun | None:
+        """The run that was to make the release of that name, if there is one."""
+        return self.find(_key_of("release", name))
+
+    @property
+    def begun(self) -> int:
+        """How many runs that charge were ever begun here, also those that are off the list by now."""
+        found = read_json(self.workspace.kept / _COUNT).get("begun", 0)
+        return found if isinstance(found, int) else 0
+
     def start(self, settings: Mapping[str, object], schema_text: str = "") -> StudioRun:
         """Starts the run of that name, or gives the one that was started before; nothing is started twice."""
-        key = short_id(f"{settings['kind']}:{settings['name']}")
+        key = _key_of(str(settings["kind"]), str(settings["name"]))
         place = self._folder / key
         with self.workspace.lock:
             try:
@@ -135,6 +146,9 @@ class Runs:
                     raise us.errors.UsageError("name", rule, "Choose another one.") from None
                 return known
             (place / "schema.yaml").write_text(schema_text, encoding="utf-8", newline="")
+            if settings["kind"] == "release":  # counted before it begins: a number is never used twice
+                settings = {**settings, "number": self.begun + 1}
+                write_json(self.workspace.kept / _COUNT, {"begun": settings["number"]})
             write_json(place / "settings.json", settings)
             self._spawn(place)
         found = _run_at(place)
@@ -179,6 +193,10 @@ class Runs:
                 start_new_session=True, cwd=self.workspace.root,
             )  # fmt: skip
         _STARTED.append(started)
+
+
+def _key_of(kind: str, name: str) -> str:
+    return short_id(f"{kind}:{name}")
 
 
 def charged_since(run: StudioRun, ledger: "us.Ledger | None") -> str:

@@ -24,10 +24,10 @@ def application(studio: Any) -> Application:
     from starlette.responses import HTMLResponse
     from starlette.routing import Route
 
-    from understudy.studio import pages, shown, trials
+    from understudy.studio import confirming, pages, shown, trials
 
     found = shown.routes_of(studio)
-    own = [*pages.routes_of(studio), *trials.routes_of(studio)]
+    own = [*pages.routes_of(studio), *confirming.routes_of(studio), *trials.routes_of(studio)]
     if studio.doors.read_only:
         own = [one for one in own if one[0] in ("/start/{token}", "/login")]
     routes = [Route(place, page, methods=list(methods)) for place, page, methods in (*found, *own)]

@@ -229,7 +229,7 @@ def _cell(value: object) -> str:
 
 def _known(studio: Studio, folder: Path) -> dict[str, str]:
     """Names of the table, the ledger and the dataset, where this studio made the release; not told to mere readers."""
-    made = None if studio.doors.read_only else studio.runs.find(short_id(f"release:{folder.name}"))
+    made = None if studio.doors.read_only else studio.runs.of_release(folder.name)
     if made is None:
         return {}
     ledger = studio.workspace.without_root(str(made.settings.get("ledger", "ledger.db")))
@@ -290,7 +290,7 @@ def _pieces(stream: Any) -> Iterator[bytes]:
 def _compare(studio: Studio, request: Request) -> Response:
     """Begins a comparison with the private table, in a process and a folder of its own."""
     folder = _folder(studio, request)
-    made = studio.runs.find(short_id(f"release:{folder.name}"))
+    made = studio.runs.of_release(folder.name)
     table = None if made is None else made.settings.get("table")
     if table is None:
         text = "Which table this release was made from is not known here, so it cannot be compared in the studio."

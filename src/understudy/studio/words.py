@@ -48,6 +48,15 @@ def in_full(value: float) -> str:
     return f"{value:.15g}"
 
 
+def several_runs(epsilon: float, delta: float, runs: int) -> tuple[str, str]:
+    """What so many runs of one budget spend together, where budgets are added.
+
+    >>> several_runs(0.1, 1e-9, 3), several_runs(2.0, 0.0, 3)
+    (('0.3', '3e-09'), ('6', '0'))
+    """
+    return in_full(runs * epsilon), in_full(runs * delta)
+
+
 def belief_after(prior: float, epsilon: float) -> float:
     """The most that somebody may come to believe.
 

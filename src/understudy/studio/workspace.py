@@ -5,6 +5,7 @@ against that list with all links resolved. What the studio itself keeps lies in 
 alone: drafts, the settings and the standing of runs, confidential reports. It is no part of any release.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -13,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, BinaryIO
 
 import understudy as us
 
@@ -149,6 +151,38 @@ def _write_text(path: Path, text: str) -> None:
     os.replace(draft, path)
 
 
+class FolderLock:
+    """Held by whoever changes the folder: one thread of one studio, however many are open on it.
+
+    A thread that holds it may take it again. It goes with its process, so a killed studio locks nobody out.
+    """
+
+    def __init__(self, workspace: "Workspace") -> None:
+        self._workspace = workspace
+        self._threads = threading.RLock()
+        self._taken = 0
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> None:
+        self._threads.acquire()
+        try:
+            if not self._taken:
+                self._file = (self._workspace.kept / "lock").open("wb")
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+        except BaseException:
+            self._threads.release()
+            raise
+        self._taken += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._taken -= 1
+        if not self._taken and self._file is not None:
+            self._file.close()
+        self._threads.release()
+
+
 class Workspace:
     """The folder, with a lock under which it is changed."""
 
@@ -167,7 +201,7 @@ class Workspace:
                 "folder", rule, "Name a folder without ::, *, ?, brackets, braces and backslashes."
             )
         self.ledger_path = self.root / LEDGER if ledger is None else ledger.absolute()
-        self.lock = threading.RLock()
+        self.lock = FolderLock(self)
         self._drafts: dict[str, DraftTable] = {}
 
     @property
