@@ -412,7 +412,7 @@ def test_what_a_release_page_says_to_type_does_the_same(client: Client, folder: 
 
 def _the_release_page(client: Client, folder: Path, name: str) -> None:
     (key,) = client.studio.workspace.releases()
-    page = client.get(f"/releases/{key}?column=sex&column=nothing")
+    page = client.get(f"/releases/{key}?column=0&column=9&column=x")
     assert name in page.words
     assert "nothing wrong was found" in page.words
     assert "noisy_count" in page.words
@@ -484,8 +484,44 @@ def test_the_ledger_refuses_what_the_cap_does_not_cover(client: Client, folder: 
     assert len(client.studio.workspace.releases()) == 1
 
 
-def test_a_draft_is_thrown_away_and_its_table_stays(client: Client, folder: Path) -> None:
+def test_a_draft_is_thrown_away_and_taken_back_and_its_table_stays(client: Client, folder: Path) -> None:
     draft = begun(client)
+    assert client.post(f"{draft}/back").headers["location"] == f"{draft}/schema", "it was not thrown away"
     assert client.post(f"{draft}/forget").status == 303
     assert client.get(f"{draft}/schema").status == 404
+    assert "Thrown away: people.csv" in client.get("/").words
     assert (folder / "people.csv").is_file()
+    assert client.post(f"{draft}/back").headers["location"] == f"{draft}/schema"
+    assert client.get(f"{draft}/schema").status == 200
+    assert "Thrown away" not in client.get("/").words
+    assert client.post("/drafts/0123456789abcdef/back").status == 404
+
+
+def test_names_with_line_ends_come_back_as_browsers_send_them(client: Client, folder: Path) -> None:
+    """They send every end of a line as two characters."""
+    draft = begun(client)
+    columns = '  "a\\nb": {kind: integer, lower: 0, upper: 9}  # guess: a number\n  "c\\rd": {kind: boolean}\n'
+    assert changed(client, draft, "text", text=f"understudy: 1\nunit: row\ncolumns:\n{columns}").status == 303
+    assert changed(client, draft, "column", column="c\r\nd", title="C").status == 303
+    assert changed(client, draft, "confirm", column="a\r\nb").status == 303
+    said = {"column": "a\r\nb", "kind": "integer", "lower": "12", "upper": "9"}
+    assert 'id="c0-lower-wrong" hx-swap-oob="innerHTML"><p' in client.post(f"{draft}/try", said).text
+    assert changed(client, draft, "drop", column="a\r\nb").status == 303
+    (column,) = us.Schema.edit(text_of(client, draft)).columns
+    assert (column.name, column.said["title"]) == ("c\rd", "C")
+
+
+def test_all_scores_can_be_had_after_the_main_ones(client: Client, folder: Path) -> None:
+    client.until_done(paid(client, finished(client), name="made").headers["location"])
+    (key,) = client.studio.workspace.releases()
+    assert "the main scores" in client.get("/confidential").words
+    first = client.post(f"/releases/{key}/compare", {"how": "quick"}).headers["location"]
+    page = client.get("/confidential").words
+    assert "the main scores, which" not in page
+    assert "all scores, which may take minutes" in page
+    second = client.post(f"/releases/{key}/compare", {"how": "all"}).headers["location"]
+    assert first != second
+    assert "Compare made with its table" not in client.get("/confidential").words
+    for run in (first, second):
+        assert client.post(f"{run}/cancel").status == 303
+        client.until_done(run)

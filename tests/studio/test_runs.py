@@ -235,17 +235,59 @@ def test_a_draft_that_leads_outside_is_not_run(tmp_path: Path, table: str) -> No
         Workspace(tmp_path / "own").absolute(table)
 
 
-def test_undo_takes_back_nobody_elses_change(workspace: Workspace) -> None:
-    mine = workspace.begin_demo()
-    text = mine.text
-    mine.write(f"{text}# mine\n")
-    theirs = Workspace(workspace.root).draft(mine.key)
-    theirs.write(f"{text}# theirs\n")
-    assert not mine.undo()
-    assert not mine.can_undo
-    assert mine.text == f"{text}# theirs\n"
-    assert theirs.undo()
-    assert theirs.text == f"{text}# mine\n"
+def test_undo_outlives_the_studio_and_leaves_what_was_changed_by_other_means(workspace: Workspace) -> None:
+    draft = workspace.begin_demo()
+    text = draft.text
+    draft.write(f"{text}# one\n")
+    later = Workspace(workspace.root).draft(draft.key)
+    assert later is not None
+    later.write(f"{text}# two\n")
+    assert later.undo()
+    assert draft.text == f"{text}# one\n"
+    draft.schema_path.write_text(f"{text}# by hand\n", encoding="utf-8")
+    assert not draft.can_undo
+    assert not later.undo()
+    assert draft.text == f"{text}# by hand\n"
+    draft.schema_path.write_text(f"{text}# one\n", encoding="utf-8")
+    assert later.undo()
+    assert draft.text == text
+    assert not draft.can_undo
+
+
+def test_the_way_back_is_no_longer_than_it_may_be(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = workspace.begin_demo()
+    monkeypatch.setattr("understudy.studio.workspace._MOST_UNDO_LETTERS", 3 * len(draft.text))
+    for number in range(9):
+        draft.write(f"{us.demo.schema_text()}# {number}\n")
+    steps = 0
+    while draft.undo():
+        steps += 1
+    assert steps == 2
+    assert draft.text.endswith("# 6\n")
+
+
+def test_a_draft_that_was_thrown_away_comes_back_as_it_was(workspace: Workspace) -> None:
+    draft = workspace.begin_demo()
+    draft.write(f"{draft.text}# mine\n")
+    draft.choose(Choices(2.0, 0.0, "mwem", 1000))
+    workspace.throw_away(draft)
+    assert workspace.drafts() == []
+    (thrown,) = workspace.drafts(thrown_away=True)
+    workspace.take_back(thrown)
+    (back,) = Workspace(workspace.root).drafts()
+    assert (back.key, back.text.endswith("# mine\n"), back.choices.method) == (draft.key, True, "mwem")
+    assert workspace.drafts(thrown_away=True) == []
+    workspace.throw_away(back)
+    fresh = workspace.begin_demo()
+    assert (fresh.text, fresh.choices, fresh.can_undo) == (us.demo.schema_text(), Choices(), False)
+    assert workspace.drafts(thrown_away=True) == []
+
+
+def test_a_folder_that_cannot_be_written_into_is_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / ".understudy-studio").write_text("", encoding="utf-8")
+    with pytest.raises(us.errors.UsageError, match=r"nothing can be written into .* --read-only"):
+        Client(tmp_path)
+    assert Client(tmp_path, read_only=True).enter().get("/").status == 200
 
 
 def test_a_folder_whose_name_means_something_else_is_refused(tmp_path: Path) -> None:

@@ -100,8 +100,8 @@ class SchemaForm:
     """What is wrong, as `schema check` lists it."""
     general: tuple[str, ...]
     """Those of them that stand beside no field."""
-    rules: tuple[str, ...]
-    """What never occurs together, in words."""
+    rules: tuple[Any, ...]
+    """What never occurs together: columns with their values, and why."""
 
     @property
     def may_be_ids(self) -> tuple[str, ...]:
@@ -139,13 +139,7 @@ def form_of(text: str) -> SchemaForm:
     guess = next((one.hint for one in places if one.guess), "")
     said = tuple(str(problem) for problem in editor.problems)
     general = tuple(one for one in said if one not in beside)
-    rules = tuple(_in_words(one) for one in editor.rules)
-    return SchemaForm(columns, editor.unit, not places, guess, editor.left_out, said, general, rules)
-
-
-def _in_words(rule: Any) -> str:
-    said = " together with ".join(f"{name} = {value}" for name, value in rule.said.items())
-    return f"{said} ({rule.note})" if rule.note else said
+    return SchemaForm(columns, editor.unit, not places, guess, editor.left_out, said, general, tuple(editor.rules))
 
 
 def _column_form(number: int, column: Any) -> ColumnForm:
@@ -245,10 +239,10 @@ def _replaced(draft: DraftTable, text: str) -> list[str]:
 
 
 def _changed(editor: Any, action: str, form: Mapping[str, str]) -> list[str]:
-    name = form.get("column", "")
+    column = _column_named(editor.text, form)
+    name = form.get("column", "") if column is None else column.name
     match action:
         case "column":
-            column = next((one for one in form_of(editor.text).columns if one.name == name), None)
             if column is None:
                 return ["There is no such column any more."]
             return restated(editor, column, unchanged(form, column))
@@ -330,7 +324,13 @@ def tried(text: str, form: Mapping[str, str]) -> TriedColumn:
 
 
 def _column_named(text: str, form: Mapping[str, str]) -> ColumnForm | None:
-    return next((one for one in form_of(text).columns if one.name == form.get("column")), None)
+    name = _in_one_way(form.get("column", ""))
+    return next((one for one in form_of(text).columns if _in_one_way(one.name) == name), None)
+
+
+def _in_one_way(name: str) -> str:
+    """A name whose lines end in one way: browsers send every end of a line as two characters."""
+    return name.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def filled(draft: DraftTable, made: str) -> int:

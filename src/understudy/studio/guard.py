@@ -206,7 +206,10 @@ class RefusedRequest(Exception):
         super().__init__(text)
 
 
-NO_SESSION = "Open the studio with the address that was printed when it was started. That address works once."
+NO_SESSION = (
+    "Open the studio with the address that was printed when it was started. That address works once. If it was used"
+    " already, stop the studio and start it again: it prints a new one. Drafts are kept, and runs go on."
+)
 
 
 class Guard:

@@ -60,7 +60,7 @@ class Studio:
     def refusal(self, status: int, text: str) -> bytes:
         """The page of a request that was turned away."""
         login = status == 401 and bool(self.doors.password)
-        return bytes(self.page(None, "refusal.html", status=status, text=text, login=login).body)
+        return bytes(self.page(None, "refusal.html", status=status, text=text, login=login, known=status != 401).body)
 
     def said(self, error: us.errors.UnderstudyError) -> list[str]:
         """What the library says is wrong, with paths as one sees them in the folder."""
@@ -99,7 +99,8 @@ def routes_of(studio: Studio) -> list[tuple[str, Handler, tuple[str, ...]]]:
         ("/drafts/{key}/change/{action}", _change, post),
         ("/drafts/{key}/try", _try, post),
         ("/drafts/{key}/fields", _fields, post),
-        ("/drafts/{key}/forget", _forget_draft, post),
+        ("/drafts/{key}/forget", _throw_away, post),
+        ("/drafts/{key}/back", _take_back, post),
         ("/drafts/{key}/budget", _budget, ("GET", "POST")),
         ("/drafts/{key}/plan", _plan, post),
         ("/runs/{key}", _show_run, get),
@@ -286,9 +287,16 @@ def _tried(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> drafti
         return drafting.TriedColumn(None, tuple(studio.said(error)))
 
 
-def _forget_draft(studio: Studio, request: Request) -> Response:
-    studio.workspace.forget(draft_of(studio, request))
+def _throw_away(studio: Studio, request: Request) -> Response:
+    studio.workspace.throw_away(draft_of(studio, request))
     return go_to("/")
+
+
+def _take_back(studio: Studio, request: Request) -> Response:
+    found = studio.workspace.draft(request.path_params["key"], thrown_away=True)
+    if found is not None:
+        studio.workspace.take_back(found)
+    return go_to(f"/drafts/{draft_of(studio, request).key}/schema")
 
 
 def _chosen(draft: DraftTable, form: Mapping[str, str]) -> Choices:

@@ -41,6 +41,16 @@ OTHER_WORDS = {
     "comparison": {"prepare": "Reading both tables", "measure": "Computing scores"},
     "trial": {"measure": "Trying the methods on rows that are not private"},
 }
+STANDINGS = {
+    "working": "At work",
+    "released": "Done",
+    "compared": "Done",
+    "tried": "Done",
+    "cancelled": "Cancelled",
+    "refused": "Refused by the ledger",
+    "failed": "It could not be done",
+    "interrupted": "Interrupted",
+}
 _LOCK_SECONDS = 5.0
 _COUNT = "count.json"
 _STARTED: list[subprocess.Popen[bytes]] = []
@@ -72,6 +82,11 @@ class StudioRun:
     def outcome(self) -> str:
         """In one word: working, released, compared, tried, refused, failed, cancelled, fault or interrupted."""
         return "working" if self.working else str(self.end.get("outcome", "interrupted"))
+
+    @property
+    def standing(self) -> str:
+        """The outcome as people say it."""
+        return STANDINGS.get(self.outcome, "It failed")
 
     @property
     def stage(self) -> str:

@@ -36,6 +36,7 @@ FORMS = {
 }
 _STATIC = {
     "htmx.js": ("htmx.min.js", "text/javascript"),
+    "studio.js": ("studio.js", "text/javascript"),
     "studio.css": ("studio.css", "text/css"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
@@ -76,12 +77,12 @@ def _static(_: Studio, request: Request) -> Response:
 
 def _home(studio: Studio, request: Request) -> Response:
     releases = [{"key": key, "name": path.name, **_stated(path)} for key, path in studio.workspace.releases().items()]
-    if studio.doors.read_only:
-        return studio.page(request, "home.html", releases=releases, drafts=[], runs=[], empty=not releases)
-    runs = [run for run in studio.runs.all() if run.outcome not in ("released", "compared", "tried")]
-    drafts = studio.workspace.drafts()
-    empty = not (releases or runs or drafts)
-    return studio.page(request, "home.html", releases=releases, drafts=drafts, runs=runs, empty=empty)
+    facts: dict[str, Any] = {"releases": releases, "drafts": [], "thrown": [], "runs": []}
+    if not studio.doors.read_only:
+        facts["runs"] = [run for run in studio.runs.all() if run.outcome not in ("released", "compared", "tried")]
+        facts["drafts"] = studio.workspace.drafts()
+        facts["thrown"] = studio.workspace.drafts(thrown_away=True)
+    return studio.page(request, "home.html", empty=not any(facts.values()), **facts)
 
 
 def _stated(path: Path) -> dict[str, str]:
@@ -191,8 +192,9 @@ def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, 
     known = _known(studio, release.folder)
     place = f"{release.folder.name}/data.parquet"
     rows = release.sample(_PREVIEW_ROWS, seed=release.config.seed)
-    asked = request.query_params.getlist("column")[:3]
-    names, told, table = [one for one in asked if one in release.schema.names], "", ""
+    columns = release.schema.names  # by their numbers: names of columns stand in no address
+    asked = [int(one) for one in request.query_params.getlist("column") if one.isdecimal() and len(one) < 6][:3]
+    names, told, table = [columns[one] for one in asked if one < len(columns)], "", ""
     if names:
         try:
             table = _as_table(release.stats(names), f"Counts of {', '.join(names)}, with their errors")
@@ -201,7 +203,7 @@ def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, 
     return {
         "release": release,
         "preview": _as_table(rows, "Rows drawn from the released model, not copied from people"),
-        "asked": names,
+        "asked": asked,
         "told": told,
         "statistics": table,
         "measured": _as_table(release.stats(), "What was measured with noise"),
@@ -297,10 +299,12 @@ def _compare(studio: Studio, request: Request) -> Response:
         raise RefusedRequest(409, f"{text} `understudy evaluate TABLE RELEASE` does it.")
     place = studio.workspace.kept / "confidential"
     place.mkdir(mode=0o700, exist_ok=True)
-    out = place / short_id(f"comparison:{folder.name}")
+    quick = form_of(request).get("how", "quick") == "quick"
+    name = folder.name if quick else f"{folder.name}, all scores"
+    out = place / short_id(f"comparison:{name}")
     settings = {
-        "kind": "comparison", "name": folder.name, "table": table, "release": str(folder), "out": str(out),
-        "quick": form_of(request).get("how", "quick") == "quick", "seconds": None,
+        "kind": "comparison", "name": name, "of": folder.name, "table": table, "release": str(folder), "out": str(out),
+        "quick": quick, "seconds": None,
     }  # fmt: skip
     return go_to(f"/runs/{studio.runs.start(settings).key}")
 
@@ -310,11 +314,20 @@ def _comparisons(studio: Studio) -> list[StudioRun]:
 
 
 def _confidential(studio: Studio, request: Request) -> Response:
-    begun = {run.name for run in _comparisons(studio)}
-    made = {run.name for run in studio.runs.all() if run.settings.get("kind") == "release"}
-    releases = {key: path.name for key, path in studio.workspace.releases().items()}
-    waiting = {key: name for key, name in releases.items() if name in made and name not in begun}
-    return studio.page(request, "confidential.html", comparisons=_comparisons(studio), waiting=waiting)
+    comparisons = _comparisons(studio)
+    begun = {(_release_of(run), bool(run.settings.get("quick"))) for run in comparisons}
+    made = {run.name for run in studio.runs.all() if run.kind == "release"}
+    releases = {key: path.name for key, path in studio.workspace.releases().items() if path.name in made}
+    # All scores hold the main ones too, so after them nothing is left to compare.
+    waiting = {
+        key: (name, (name, True) not in begun) for key, name in releases.items() if (name, False) not in begun
+    }  # fmt: skip
+    return studio.page(request, "confidential.html", comparisons=comparisons, waiting=waiting)
+
+
+def _release_of(run: StudioRun) -> str:
+    """The release that is compared; a comparison of an earlier version has its name alone."""
+    return str(run.settings.get("of", run.name))
 
 
 def _report(studio: Studio, request: Request) -> Response:

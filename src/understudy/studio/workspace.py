@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -21,6 +21,7 @@ import understudy as us
 
 KEPT = ".understudy-studio"
 LEDGER = "ledger.db"
+_DRAFT, _THROWN = "draft.json", "thrown.json"
 DEMO_FILE = "demo-voters.duckdb"
 DEMO_TABLE = f"{DEMO_FILE}::voters"
 RELEASE_FILE, CARD_FILE = "statement.json", "card.html"
@@ -31,7 +32,8 @@ _TABLES = (
 _PACKED = (".gz", ".zst", ".zip")
 _INNER = (".duckdb", ".xlsx", ".sqlite", ".sqlite3", ".db")
 _BOOKS = (".csv", ".tsv", ".json", ".yaml", ".yml", ".sql", ".do", ".dct", ".sps")
-_MOST_FILES, _MOST_DEPTH, _MOST_UNDO = 500, 3, 200
+_MOST_FILES, _MOST_DEPTH = 500, 3
+_MOST_UNDO, _MOST_UNDO_LETTERS = 200, 1 << 21
 _MOST_JSON_BYTES = 1 << 26
 _SPECIAL = set("*?[]{}\\")
 DATABASES = ("postgresql://", "postgres://")
@@ -86,8 +88,6 @@ class DraftTable:
     key: str
     table: str
     place: Path
-    _past: list[tuple[str, str]] = field(default_factory=list)
-    """Texts before and after each change."""
 
     @property
     def text(self) -> str:
@@ -123,23 +123,33 @@ class DraftTable:
         write_json(self.place / "choices.json", asdict(choices))
 
     def write(self, text: str) -> None:
-        """Keeps another text of the schema, with a way back."""
-        self._past = [*self._past[-_MOST_UNDO:], (self.text, text)]
+        """Keeps another text of the schema, with a way back that outlives the studio."""
+        changes = [*self._changes, {"before": self.text, "after": short_id(text)}][-_MOST_UNDO:]
+        while len(changes) > 1 and sum(len(one["before"]) for one in changes) > _MOST_UNDO_LETTERS:
+            del changes[0]
+        write_json(self.place / "past.json", {"changes": changes})
         _write_text(self.schema_path, text)
 
     def undo(self) -> bool:
-        """Takes the last change back; false if there is none, or if somebody else has changed the text since."""
-        before, after = self._past.pop() if self._past else ("", "")
-        if not after or after != self.text:
-            self._past.clear()
+        """Takes the last change back; false if there is none, or if the file was changed by other means since."""
+        if not self.can_undo:
             return False
-        _write_text(self.schema_path, before)
+        *earlier, last = self._changes
+        _write_text(self.schema_path, last["before"])
+        write_json(self.place / "past.json", {"changes": earlier})
         return True
 
     @property
     def can_undo(self) -> bool:
         """Whether there is a change to take back."""
-        return bool(self._past)
+        changes = self._changes
+        return bool(changes) and changes[-1]["after"] == self.version
+
+    @property
+    def _changes(self) -> list[dict[str, str]]:
+        """The text before each change, and what stands for the one after it."""
+        found = read_json(self.place / "past.json").get("changes")
+        return found if isinstance(found, list) else []
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -202,13 +212,17 @@ class Workspace:
             )
         self.ledger_path = self.root / LEDGER if ledger is None else ledger.absolute()
         self.lock = FolderLock(self)
-        self._drafts: dict[str, DraftTable] = {}
 
     @property
     def kept(self) -> Path:
         """The studio's own folder, made when it is first needed."""
         place = self.root / KEPT
-        place.mkdir(mode=0o700, exist_ok=True)
+        try:
+            place.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            rule = f"nothing can be written into {str(self.root)!r}, where drafts and runs are kept."
+            fix = "Give the folder to the user that the studio runs as, or start it with --read-only."
+            raise us.errors.UsageError("folder", rule, fix) from error
         if place.is_symlink():
             raise us.errors.UsageError(KEPT, "is a link.", "Remove it: the studio keeps confidential files there.")
         facts = place.stat()
@@ -294,22 +308,20 @@ class Workspace:
         plain = whole.isprintable() and "::" not in whole and not set(whole) & _SPECIAL
         return plain and not name.startswith(".") and path.is_file() and path.resolve().is_relative_to(self.root)
 
-    def drafts(self) -> list[DraftTable]:
-        """The tables that were begun with, oldest first."""
+    def drafts(self, *, thrown_away: bool = False) -> list[DraftTable]:
+        """The tables that were begun with, oldest first; or those that were thrown away and can be taken back."""
         folder = self.kept / "drafts"
-        found = [self.draft(path.name) for path in _sorted(folder)]
+        found = [self.draft(path.name, thrown_away=thrown_away) for path in _sorted(folder)]
         return [one for one in found if one is not None]
 
-    def draft(self, key: str) -> DraftTable | None:
+    def draft(self, key: str, *, thrown_away: bool = False) -> DraftTable | None:
         """The draft of that key, if there is one."""
-        with self.lock:
-            if key not in self._drafts:
-                place = self.kept / "drafts" / key
-                table = read_json(place / "draft.json").get("table") if key.isalnum() else None
-                if not isinstance(table, str) or not (place / "schema.yaml").is_file():
-                    return None
-                self._drafts[key] = DraftTable(key, table, place)
-            return self._drafts[key]
+        place = self.kept / "drafts" / key
+        name = _THROWN if thrown_away else _DRAFT
+        table = read_json(place / name).get("table") if key.isalnum() else None
+        if not isinstance(table, str) or not (place / "schema.yaml").is_file():
+            return None
+        return DraftTable(key, table, place)
 
     def begin(self, location: str, text: str) -> DraftTable:
         """The draft of a table: a new one with that schema, or the one that it has already."""
@@ -320,19 +332,21 @@ class Workspace:
                 return known
             place = self.kept / "drafts" / key
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in (_THROWN, "past.json", "choices.json"):
+                (place / name).unlink(missing_ok=True)
             _write_text(place / "schema.yaml", text)
-            write_json(place / "draft.json", {"table": location})
-            made = self._drafts[key] = DraftTable(key, location, place)
-            return made
+            write_json(place / _DRAFT, {"table": location})
+            return DraftTable(key, location, place)
 
-    def forget(self, draft: DraftTable) -> None:
-        """Removes a draft; its table stays."""
-        with self.lock:
-            self._drafts.pop(draft.key, None)
-            for name in ("draft.json", "choices.json", "schema.yaml"):
-                (draft.place / name).unlink(missing_ok=True)
-            with suppress(OSError):
-                draft.place.rmdir()
+    def throw_away(self, draft: DraftTable) -> None:
+        """Takes a draft off the list; it can be taken back until its table is begun with anew."""
+        with self.lock, suppress(FileNotFoundError):
+            (draft.place / _DRAFT).replace(draft.place / _THROWN)
+
+    def take_back(self, draft: DraftTable) -> None:
+        """Puts a draft that was thrown away on the list again, as it was."""
+        with self.lock, suppress(FileNotFoundError):
+            (draft.place / _THROWN).replace(draft.place / _DRAFT)
 
     def begin_demo(self) -> DraftTable:
         """The draft of the simulated table, which is written where it is not there yet."""
