@@ -400,7 +400,7 @@ def test_sweeps_end_once_few_values_change():
     codes = {name: rng.integers(0, 3, 600).astype(np.uint8) for name in "ab"}
     wanted = [Target(Clique("ab"), np.diag([3.0, 2.0, 1.0]).ravel() + 0.5)]
     full = column_sweeps(domain, codes, wanted, seed=1, sweeps=10)
-    early = column_sweeps(domain, codes, wanted, seed=1, sweeps=10, settled=2.0)
+    early = column_sweeps(domain, codes, wanted, seed=1, sweeps=10, tolerance=2.0)
     assert len(full.errors) > len(early.errors) == 1
     assert early.errors[0] == full.errors[0]
 

@@ -212,6 +212,18 @@ def test_kept_scores_keep_the_bound_they_were_computed_under() -> None:
     assert len({entry.request.rate for entry in recorder.log}) == 1
 
 
+def test_scores_made_anew_have_the_bound_that_is_stated_now() -> None:
+    """The other way round: a low bound kept from earlier draws must not serve scores that are computed after it."""
+    curator, _, recorder = door(PURE)
+    part, quality = PURE.share(Fraction(1, 8)), Counted()
+    curator.select(quality, part, [0, 1])
+    quality.sensitivity = Fraction(8)
+    curator.select(quality, part)
+    assert quality.scores_asked == 2
+    assert [entry.request.sensitivity for entry in recorder.log] == [1, 8]
+    assert recorder.log[1].request.rate * 8 == recorder.log[0].request.rate
+
+
 def test_kept_scores_go_when_the_codes_are_fixed_anew() -> None:
     curator, _, _ = door(PURE)
     part, quality = PURE.share(Fraction(1, 8)), Counted()

@@ -1,10 +1,12 @@
 """Tests of `understudy.privacy.dependence`."""
 
 import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -464,3 +466,33 @@ def test_a_family_is_scored_once_and_scored_right() -> None:
         curator.select(quality, costs.Cost(epsilon=costs.UNIT))
         expected = quality.scores(source.counts(quality.cliques))
         assert recorder.log[-1].exact.tolist() == expected.tolist()
+
+
+def test_rules_with_equal_numbers_are_one_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each choice of a run states its public number of rows anew; an equal number must not undo what was kept."""
+    schema = tables.small()
+    codec = TableCodec.of(schema)
+    curator = Curator(
+        FrameTable(tables.some_rows(schema, 60, seed=2), schema, memory_bytes=2**28),
+        costs.Cost(epsilon=9 * costs.UNIT),
+        Recorder(NoNoise()),
+    )
+    curator.fix_codec(codec)
+    first, second, third = codec.domain.columns[:3]
+    scored: list[Family] = []
+    whole = Information.unpenalised
+
+    def watched(
+        quality: Information, families: Sequence[Family], exact: Mapping[Clique, npt.NDArray[np.int64]]
+    ) -> list[int]:
+        scored.extend(families)
+        return whole(quality, families, exact)
+
+    monkeypatch.setattr(Information, "unpenalised", watched)
+    offers = [Family(second, (first,)), Family(third, (first,))]
+    for rows in (2000, 2000, 4000):
+        curator.select(Information("parents", offers, codec.domain, int(str(rows))), costs.Cost(epsilon=costs.UNIT))
+    assert scored == 2 * offers  # once for 2,000 rows, once for 4,000
+    monkeypatch.setattr(Information, "sensitivity", Fraction(1))
+    curator.select(Information("parents", offers, codec.domain, 4000), costs.Cost(epsilon=costs.UNIT))
+    assert scored == 3 * offers, "kept under another bound"

@@ -469,7 +469,9 @@ def iso_moments(texts: pa.Array) -> Ints:
     return found
 
 
-_TENS = 10.0 ** np.arange(23)
+# From whole numbers: a float holds powers of ten up to 10²² exactly, but a library's power may be off by a last digit,
+# and then a number would be read differently in long arrays than in short ones.
+_TENS: Floats = np.array([float(10**power) for power in range(23)])
 _SHORT_STATE, _LONG = 1, 2
 _MOST_DIGITS = 15
 

@@ -596,11 +596,6 @@ def _sum_out(counts, sizes, strides, places, code, found):  # type: ignore[no-un
             axis -= 1
 
 
-def answer_bytes(domain: Domain, cliques: Iterable[Clique]) -> int:
-    """Memory for the counts handed back."""
-    return sum(domain.cells(clique) for clique in set(cliques)) * ANSWER_BYTES_PER_CELL
-
-
 def counting_bytes(domain: Domain, cliques: Iterable[Clique]) -> int:
     """Memory for the answers and for the largest single table, the least that counting these cliques needs."""
     cells = [domain.cells(clique) for clique in set(cliques)]

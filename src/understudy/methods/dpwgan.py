@@ -296,8 +296,8 @@ class DpWgan(Method):
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One query for the whole cost; refuses rules that tie too much together, and devices that are missing."""
-        settled = self.informed(facts)
-        return self._planned(facts, cost) if settled is self else settled.plan(facts, cost)
+        informed = self.informed(facts)
+        return self._planned(facts, cost) if informed is self else informed.plan(facts, cost)
 
     def _planned(self, facts: PublicFacts, cost: Cost) -> Plan:
         domain = facts.domain

@@ -129,7 +129,7 @@ _CELL_NOISE = 0.4
 """Half of E|X| of a normal number: noise of one cell moves so many rows, as a share of its scale."""
 _CUTS = 3
 """Times a wanted table is shifted to its columns and cut to 0 or more."""
-_SETTLED = 0.002
+_TOLERANCE = 0.002
 _LEAST_SHARE = 0.2
 """Share of a row that a code is given whose noisy count is not above 0."""
 _MATRIX_BYTES = 60
@@ -670,7 +670,7 @@ class _Synthesis:
             targets,
             seed=int(rng.integers(2**62)),
             sweeps=self.method.sweeps,
-            settled=_SETTLED,
+            tolerance=_TOLERANCE,
             structural_zeros=self.rules,
         )
         return known.expanded(self._with_wide(moved.codes, rng), known.total, rng)

@@ -135,7 +135,7 @@ _STEP_BYTES = 28
 _PASS_STEPS, _SWEEP_STEPS = 0.06, 0.02
 """One row in one pass over one table of two columns, in steps: 12 nanoseconds when the rows are moved gradually. Of a
 sweep 6, and six of ten are made."""
-_SETTLED = 0.001
+_TOLERANCE = 0.001
 """Sweeps end when one has changed no more than this share of all values. On Adult at ε = 1, 10 and 100 errors are then
 those of ten sweeps (a distance of 0.00459, not 0.00457, at ε = 100); at twice the share they begin to grow there."""
 _CELL_BYTES = 88
@@ -236,7 +236,7 @@ class RecordSynthesis:
                     wanted,
                     seed=seed,
                     sweeps=self.sweeps,
-                    settled=_SETTLED * len(names),
+                    tolerance=_TOLERANCE * len(names),
                     structural_zeros=rules,
                 ).codes
             pieces.append(codes)

@@ -656,7 +656,6 @@ def _factors(target: Floats, current: Floats) -> Floats:
 LEAF_LIMIT = 2**28
 """Most cells of a full table that is written out."""
 
-_SUM_TOLERANCE = 1e-6
 
 _OF_TREE = ("parents", "columns", "lows", "highs")
 

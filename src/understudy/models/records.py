@@ -625,7 +625,7 @@ def column_sweeps(
     *,
     seed: int,
     sweeps: int = 10,
-    settled: float = 0.0,
+    tolerance: float = 0.0,
     structural_zeros: Sequence[StructuralZeros] = (),
 ) -> Updated:
     """The rows after so many sweeps, or fewer if nothing moves any more; the errors after each.
@@ -636,7 +636,7 @@ def column_sweeps(
         targets: The wanted tables. They should agree with each other and with the rules.
         seed: Of the order of columns and where among the rows a sweep begins.
         sweeps: Most passes over all rows and columns.
-        settled: Sweeps end once one has changed no more values than this share of the rows.
+        tolerance: Sweeps end once one has changed no more values than this share of the rows.
         structural_zeros: Cells that rules exclude; no change puts a row there.
     """
     rng = np.random.default_rng(seed)
@@ -657,7 +657,7 @@ def column_sweeps(
                 moved += _sweep(columns, view, rules, watched, start)
                 view.write_back(domain, wanted, gaps, held[pick])
         errors.append(sum(float(np.abs(gap).sum()) for gap in gaps))
-        if moved <= settled * rows:
+        if moved <= tolerance * rows:
             break
     return Updated(unstacked(domain, columns), tuple(errors))
 

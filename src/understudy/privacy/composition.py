@@ -43,8 +43,10 @@ def tight_epsilon(variances: tuple[Fraction, ...], delta: Fraction) -> float | N
     rho = float(sum(Fraction(1, 2) / variance for variance in variances))
     if not 1e-9 < rho < 50:
         return None
+    # About the order at which zCDP would convert: tilted by it, the distribution is centred where δ comes from.
     tilt = max(1.0, math.sqrt(math.log(1 / float(delta)) / rho))
     groups = Counter(variances)
+    # Each group is rounded up to the grid once, so more groups need a finer one.
     step = math.sqrt(2 * rho) / (_GRID_STEPS * max(1.0, len(groups) / 8))
     if max(_REACH * math.sqrt(float(variance) * count) for variance, count in groups.items()) > _LARGEST_SUPPORT:
         return None
@@ -96,6 +98,7 @@ def _power(distribution: Floats, reach: int, count: int) -> tuple[Ints, Floats]:
     places = np.arange(-reach, reach + 1)
     mean = float(places @ distribution)
     deviation = math.sqrt(max(float((places - mean) ** 2 @ distribution), 1e-12) * count)
+    # Twelve deviations to either side, so what wraps around has mass below 10⁻³⁰.
     length = 1 << math.ceil(math.log2(max(2 * _REACH * deviation + 64, distribution.size)))
     folded = np.zeros(length)
     folded[places % length] = distribution
@@ -122,6 +125,7 @@ def _convolve(one: Floats, other: Floats) -> Floats:
     size = one.size + other.size - 1
     length = 1 << (size - 1).bit_length()
     summed = np.fft.irfft(np.fft.rfft(one, length) * np.fft.rfft(other, length), length)[:size]
+    # Transforms leave tiny negative numbers where probabilities are 0.
     return np.asarray(np.maximum(summed, 0.0))
 
 

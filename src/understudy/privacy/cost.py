@@ -100,6 +100,8 @@ def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
         order = Decimal(best)
         start = _decimal(epsilon)
         gain, size = _exact_gain(order, delta)
+        # Inside, numbers are rounded to nearest; the margin covers that, and only the last line decides to which side
+        # we err.
         rho = (start + gain - (start + size + 1) * _MARGIN) / (1 + order)
         rho = max(rho * (1 - _MARGIN), Decimal(0))
         return Fraction(Context(prec=_ANSWER_DIGITS, rounding=ROUND_FLOOR).plus(rho))
@@ -137,6 +139,7 @@ def _exact_gain(order: Decimal, delta: Fraction) -> tuple[Decimal, Decimal]:
 
 def _best_order(loss: Callable[[float], float]) -> float:
     """The x = α − 1 with the smallest loss: a coarse scan of log x, then golden section."""
+    # The best x is near √(log(1/δ)/ρ), far inside of e^−40 … e^60 for every budget that can be stated.
     exponents = [0.5 * step for step in range(-80, 121)]
     losses = [loss(math.exp(exponent)) for exponent in exponents]
     at = min(range(len(losses)), key=losses.__getitem__)
@@ -195,6 +198,7 @@ class Cost:
         return Cost(self.epsilon + other.epsilon, self.rho + other.rho, self.delta + other.delta)
 
     def __sub__(self, other: "Cost") -> "Cost":
+        # Raises below 0, by the check of the constructor.
         return Cost(self.epsilon - other.epsilon, self.rho - other.rho, self.delta - other.delta)
 
     def fits(self, limit: "Cost") -> bool:
@@ -205,6 +209,8 @@ class Cost:
         """That fraction of ε and ρ, rounded down; δ stays behind (it is given to a step by name)."""
         if not math.isfinite(fraction) or not 0 <= fraction <= 1:
             raise UsageError("cost share", f"must lie between 0 and 1, got {float(fraction)!r}.")
+        # Exactly the binary fraction that the float is, so that shares which add up to 1 cannot cost more than the
+        # whole.
         part = Fraction(fraction)
         return Cost(math.floor(self.epsilon * part), math.floor(self.rho * part))
 
@@ -270,6 +276,8 @@ class Budget:
             raise UsageError("delta", "is smaller than the part set aside for steps that may fail.")
         if currency == "pure":
             return Cost(epsilon=self.epsilon_units, delta=failure_delta)
+        # One δ pays for both: that steps fail outright, and that the conversion of ρ does (Bun and Steinke 2016,
+        # section 8).
         left = self.delta_units - failure_delta
         if left < 1:
             raise UsageError("delta", "must be above 0 for Gaussian noise.", "Give delta=, for example 1e-9.")
@@ -296,6 +304,7 @@ class Budget:
         """
         if currency == "gaussian":
             return self._gaussian_claim(spent)
+        # Without ρ nothing is converted, and δ is what failing steps have: 0 under pure ε.
         if not spent.rho:
             return _float_above(Fraction(spent.epsilon, UNIT)), _float_above(Fraction(spent.delta, DELTA_UNIT))
         left = self.delta_units - spent.delta
@@ -303,6 +312,7 @@ class Budget:
             raise UsageError("delta", "is used up: no part is left to convert ρ into ε.")
         granted, rest = Fraction(self.epsilon_units, UNIT), Fraction(left, DELTA_UNIT)
         pure, rho = Fraction(spent.epsilon, UNIT), Fraction(spent.rho, UNIT)
+        # Two valid accounts of one run (proof above); since both hold, the smaller ε may be claimed.
         in_rho, beside = rho + pure**2 / 2, granted - pure
         epsilon = min(epsilon_of_rho(in_rho, rest), pure + epsilon_of_rho(rho, rest))
         holds = in_rho <= rho_of_epsilon(granted, rest) or (beside > 0 and rho <= rho_of_epsilon(beside, rest))
@@ -362,8 +372,10 @@ def distribution_for(
         raise UsageError(step, f"the sensitivity must be at least 1, got {sensitivity}.")
     if laplace or _in_epsilon(cost, step):
         return Distribution("laplace", _within(Fraction(sensitivity) / _epsilon(cost, 2, step), LARGEST_SCALE, step))
+    # An exact fraction, as the sampler wants it: σ itself may be irrational and would have to be rounded.
     variance = _within(Fraction(sensitivity**2 * UNIT, 2 * cost.rho), LARGEST_VARIANCE, step)
     if currency == "gaussian":
+        # SMOOTHING is in squared steps of the lattice that noise lies on, here 1/ROUNDED_GRID rows.
         return Distribution("gaussian", variance + Fraction(SMOOTHING, ROUNDED_GRID**2), ROUNDED_GRID)
     return Distribution("gaussian", variance)
 
@@ -391,6 +403,8 @@ def selection_rate(cost: Cost, sensitivity: Fraction, step: str, *, monotone: bo
     """The rate per unit of score at which the exponential mechanism costs `cost`."""
     if sensitivity <= 0:
         raise UsageError(step, f"the sensitivity of a score must be above 0, got {sensitivity}.")
+    # ε²/8 and not ε²/2, because the loss of this mechanism has range ε. Permute-and-flip has no such range: drawing
+    # that way at this rate would leak.
     epsilon = _epsilon(cost, 8, step)
     return epsilon / sensitivity if monotone else epsilon / (2 * sensitivity)
 
@@ -403,6 +417,7 @@ def score_distribution(
         raise UsageError(step, "needs at least one score, and a sensitivity above 0.")
     if _in_epsilon(cost, step):
         return Distribution("laplace", _within(options * sensitivity / _epsilon(cost, 2, step), LARGEST_SCALE, step))
+    # In L2 all scores together move by √options times one, so their number enters once and not squared.
     variance = options * sensitivity**2 * Fraction(UNIT, 2 * cost.rho)
     return Distribution("gaussian", _within(variance, LARGEST_SCORE_VARIANCE, step) + smoothing(currency))
 
@@ -414,8 +429,10 @@ def growth_rule(cost: Cost, unit_rows: int, decay: Fraction, step: str) -> tuple
     if unit_rows < 1:
         raise UsageError(step, f"the rows of a unit must be at least 1, got {unit_rows}.")
     per_row = _epsilon(cost, 2, step) / unit_rows
+    # k rows are k single rows one after the other, each of which costs a k-th.
     scale = _within((2 * decay - 1) / ((decay - 1) * per_row) * GROWTH_UNIT, _LARGEST_GROWTH_SCALE, step)
     # The float only says where to begin; what is returned is proved: e^(−bias/scale) ≤ 1/decay.
+    # At least one row a level: the published rule does not ask for it, step (3) of the proof in `trees.py` does.
     bias = max(GROWTH_UNIT, math.floor(float(scale) * math.log(decay)) - 2)
     while Fraction(exp_minus(bias / scale, _BITS)[1], 1 << _BITS) > 1 / decay:
         bias += 1
@@ -434,6 +451,7 @@ def discovery_threshold(distribution: Distribution, unit_rows: int, delta_units:
             "needs a part of δ above 0 and below 1: it is the probability that a label of a single unit shows.",
             "Grant a budget with delta, for example 1e-9, or declare the labels in the schema.",
         )
+    # One unit may hold this many labels of its own, and none of them may show.
     target = Fraction(delta_units, DELTA_UNIT) / unit_rows
     # P(noise ≥ m) = q^m / (1 + q) falls in m, so the answer is found by bisection on the proved upper bound.
     above = 1
@@ -446,6 +464,7 @@ def discovery_threshold(distribution: Distribution, unit_rows: int, delta_units:
             above = middle
         else:
             below = middle
+    # All rows of the unit may carry the same label; noise has to cover only the way from there to the threshold.
     return above + unit_rows
 
 
@@ -456,6 +475,7 @@ def check_sparse(distribution: Distribution, cells: int, threshold: int, step: s
     """
     if distribution.kind != "laplace":
         raise UsageError(step, "sparse noise is Laplace noise.")
+    # The lower bound: only what surely keeps too many cells is refused.
     lower, _ = _tail(distribution.parameter, threshold, _BITS)
     if cells * lower > MOST_KEPT << _BITS:
         needed = threshold
@@ -495,6 +515,7 @@ def _epsilon(cost: Cost, factor: int, step: str) -> Fraction:
     """ε of the cost, or √(factor · ρ) rounded down."""
     if _in_epsilon(cost, step):
         return Fraction(cost.epsilon, UNIT)
+    # Rounded down: a smaller ε means more noise for the same ρ.
     return Fraction(math.isqrt(factor * cost.rho * (_ROOT_UNIT**2 // UNIT)), _ROOT_UNIT)
 
 

@@ -1,39 +1,52 @@
 """Curator: the one door. Methods ask it; it counts, adds noise, keeps the account, and writes the transcript.
 
-Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation. The door cuts
-each unit to its k rows itself, for every kind of table (`counts/source.py`): a source only hands over rows, and
+Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
+integers. Nothing here logs, and no message depends on a count.
+
+Neighbours are tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation. The door
+cuts each unit to its k rows itself, for every kind of table (`counts/source.py`): a source only hands over rows, and
 what is no `PrivateTable` is refused.
 
-`measure`   one clique or partition puts every row in one cell, so neighbours differ by at most k in L1 and in L2.
-            Laplace noise of scale k/ε_i is ε_i-DP; Gaussian noise with σ_i² = k²/(2ρ_i) is ρ_i-zCDP (Canonne, Kamath,
-            Steinke 2020, integer noise on integer counts). A batch splits its cost over its targets; the parts add up.
-`measure_residuals`  what the table of one or two columns says beyond the means of its rows and columns: a row moves it
-            by √S ≤ 1 row in L2, so Gaussian noise with σ² = k²·S/(2ρ) is ρ-zCDP (proof and S in `gaussian.py`).
-`hold_back` `measure`, for cliques alone: the same noise at the same cost, in answers of a type of their own. The check
-            of the finished rows asks it of a curator of its own (`release/check.py`).
-`select`    the exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone: ε-DP, and ε²/8-zCDP
-            because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ). Draws may be restricted
-            to a part of the options (`among`), one draw after the other, as when a tree of tables is grown edge by
-            edge. All scores of the quality are then computed at the first of these draws and kept in this object for
-            the later ones, beside the bound they were computed under. No score depends on which other options may be
-            drawn, so each draw has the distribution it would have if its options were scored anew, at the same cost,
-            and a bound on all scores holds for some of them. Which options may be drawn must follow from public facts
-            and earlier answers. The quality, which its method holds, is never handed a score.
-`discover`  labels held by one unit only: at most k of them, noisy count ≥ threshold with probability ≤ δ in all.
-            Otherwise Laplace noise of scale k/ε on the counts: (ε, δ)-DP, or (δ, ε²/2)-approximate zCDP.
+Noisy counts
+------------
+`measure`   One clique or partition puts every row in one cell, so neighbours differ by at most k in L1 and in L2.
+    Laplace noise of scale k/ε_i is ε_i-DP; Gaussian noise with σ_i² = k²/(2ρ_i) is ρ_i-zCDP (Canonne, Kamath,
+    Steinke 2020, integer noise on integer counts). A batch splits its cost over its targets; the parts add up.
 
-`select_within`  one choice per cell of a partition. Of a unit's k rows k_c lie in cell c, Σ k_c ≤ k, so its scores move
-            by at most Δ·k_c; at the rate of `select` that cell's privacy loss has range ε·k_c/k. The choices are
-            independent given the counts: losses add up to ε at most, and Σ (ε·k_c/k)²/8 ≤ ε²/8 in zCDP.
-            A quality whose options are scored each by its own table (`ScoredApart`) is counted part by part, so that
-            not all tables lie in memory. The scores are the same numbers, and no draw is made before all are known;
-            what the parts are follows from public sizes. Exact scores of families that come back in later choices
-            (`ScoredByFamily`) are kept here, as exact counts are; no method sees either.
-`score`     all P scores with noise: they move by at most P·Δ·k in L1 and √P·Δ·k in L2, as a vector of integers.
-`grow`      a tree that decides by noisy, biased counts which nodes to split: one cost for the whole tree, proved in
-            `trees.py`; √(2ρ) where the cost is ρ.
-`train`     steps of an optimiser on noisy sums over sampled units: one cost (ε, δ) for the whole course, proved in
-            `training.py`; paid in ε and δ, not in ρ.
+`measure_residuals`   What the table of one or two columns says beyond the means of its rows and columns. A row moves
+    it by √S ≤ 1 row in L2, so Gaussian noise with σ² = k²·S/(2ρ) is ρ-zCDP (proof and S in `gaussian.py`).
+
+`hold_back`   `measure`, for cliques alone: the same noise at the same cost, in answers of a type of their own. The
+    check of the finished rows asks it of a curator of its own (`release/check.py`).
+
+`discover`   Labels held by one unit only: at most k of them, noisy count ≥ threshold with probability ≤ δ in all.
+    Otherwise Laplace noise of scale k/ε on the counts: (ε, δ)-DP, or (δ, ε²/2)-approximate zCDP.
+
+Choices and scores
+------------------
+`select`   The exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone. It is ε-DP, and
+    ε²/8-zCDP because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ).
+
+    Draws may be restricted to a part of the options (`among`), one draw after the other, as when a tree of tables is
+    grown edge by edge. Which options may be drawn must follow from public facts and earlier answers. All scores of the
+    quality are computed at the first of these draws and kept in this object for the later ones, beside the bound they
+    were computed under. No score depends on which other options may be drawn. So each draw has the distribution it
+    would have if its options were scored anew, at the same cost, and a bound on all scores holds for some of them.
+    The quality, which its method holds, is never handed a score.
+
+`select_within`   One choice per cell of a partition. Of a unit's k rows k_c lie in cell c, Σ k_c ≤ k, so its scores
+    move by at most Δ·k_c; at the rate of `select` that cell's privacy loss has range ε·k_c/k. The choices are
+    independent given the counts: losses add up to ε at most, and Σ (ε·k_c/k)²/8 ≤ ε²/8 in zCDP.
+
+`score`   All P scores with noise: they move by at most P·Δ·k in L1 and √P·Δ·k in L2, as a vector of integers.
+
+Trees and training
+------------------
+`grow`   A tree that decides by noisy, biased counts which nodes to split: one cost for the whole tree, proved in
+    `trees.py`; √(2ρ) where the cost is ρ.
+
+`train`   Steps of an optimiser on noisy sums over sampled units: one cost (ε, δ) for the whole course, proved in
+    `training.py`; paid in ε and δ, not in ρ.
 
 Accounted as Gaussian
 ---------------------
@@ -41,15 +54,18 @@ A run in the Gaussian currency asks `measure`, `hold_back`, `measure_residuals` 
 noise is wider by `SMOOTHING`, and all of them together are as private as one Gaussian answer (`gaussian.py` proves it,
 for queries and costs that depend on earlier answers). Any other verb is refused.
 
-Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
-integers. Nothing here logs, and no message depends on a count.
+What is kept between queries
+----------------------------
+Exact counts of cliques stay in memory (up to `KEPT_BYTES`, in this object alone, never on disk), so that many rounds of
+choosing among the same tables read the rows once. So do exact scores of families that come back in later choices
+(`ScoredByFamily`), under the rule and the bound they were computed under. No method sees either. It changes no answer
+and no cost; what is kept depends on the queries, not on the rows, and is dropped when the codes are fixed anew.
 
-Exact counts of cliques stay in memory between queries (up to `KEPT_BYTES`, in this object alone, never on disk), so
-that many rounds of choosing among the same tables read the rows once. It changes no answer and no cost; what is kept
-depends on the queries, not on the rows, and is dropped when the codes are fixed anew.
+A quality whose options are scored each by its own table (`ScoredApart`) is counted part by part, so that not all tables
+lie in memory. The scores are the same numbers, and no draw is made before all are known; what the parts are follows
+from public sizes.
 """
 
-import operator
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -240,6 +256,8 @@ class Curator:
         """Noisy counts of every target, at `cost` in all, split by `weights` (equally by default)."""
         if not targets:
             return []
+        # All that can be refused is refused up to here and costs nothing: shares, names, noise, a codec that is not
+        # fixed.
         parts = cost.split(weights if weights is not None else [1.0] * len(targets))
         names = [self._name(target) for target in targets]
         distributions = [
@@ -247,6 +265,7 @@ class Curator:
             for part, name in zip(parts, names, strict=True)
         ]
         source = self._bound()
+        # Spent before the first row is read: whatever fails from here on, no look at the table is left unpaid.
         self._spend([(f"measure {name}", part) for name, part in zip(names, parts, strict=True)])
         cliques = [target for target in targets if isinstance(target, Clique)]
         partitions = [target for target in targets if not isinstance(target, Clique)]
@@ -255,6 +274,8 @@ class Curator:
         answers = []
         for target, name, distribution in zip(targets, names, distributions, strict=True):
             exact = by_clique[target] if isinstance(target, Clique) else next(by_partition)
+            # One bound for both kinds of noise: all k rows of a unit may lie in one cell, and there L1 and L2 are the
+            # same.
             request = Request("measure", name, exact.size, distribution, Fraction(self._unit_rows))
             noisy = self._randomizer.add_noise(request, exact)
             columns, shape = self._columns_and_shape(target)
@@ -315,10 +336,13 @@ class Curator:
         name = self._name(clique)
         self._refuse_if_gaussian(f"measure {name}")
         cells = self.domain.cells(clique)
+        # Places of empty cells are drawn as 64-bit numbers.
         if cells >= 2**62:
             raise UsageError(f"measure {name}", f"a table of {cells:,} cells is too large even for sparse noise.")
         if threshold < 1:
             raise UsageError(f"measure {name}", f"the threshold must be at least 1, got {threshold}.")
+        # What passes the threshold by noise alone is drawn by the excess, which has a simple distribution for Laplace
+        # only.
         if cost.rho or not cost.epsilon:
             raise UsageError(f"measure {name}", "sparse noise is Laplace noise and is paid in pure ε.")
         distribution = distribution_for(cost, self._unit_rows, f"measure {name}")
@@ -347,27 +371,32 @@ class Curator:
         options = len(quality.options) if places is None else places.size
         if not options:
             raise UsageError(step, "needs at least one option.")
-        bound = self._bound_of(quality)
+        bound = self._bound_of(quality, kept=places is not None)
         rate = selection_rate(cost, bound.sensitivity, step, monotone=bound.monotone)
         source = self._bound()
         self._spend([(step, cost)])
         if places is None:
             scores = self._scores(quality, source)
         else:
+            # All options at once: their tables are counted in one go, and no score depends on which of them may be
+            # drawn.
             scores = self._scores_once(quality, bound, source)[places]
         request = Request("select", quality.name, options, None, bound.sensitivity, rate, monotone=bound.monotone)
         chosen = self._randomizer.choose(request, scores)
         self.transcript.append(Selection(quality.name, options, chosen, rate, bound.sensitivity, bound.monotone))
         return quality.options[chosen if places is None else int(places[chosen])]
 
-    def _bound_of(self, quality: Quality[Option]) -> "_Bound":
-        """What the scores may move by for a whole unit; that of kept scores is the one they were computed under."""
-        if self._scored is not None and self._scored.quality is quality:
+    def _bound_of(self, quality: Quality[Option], *, kept: bool) -> "_Bound":
+        """What the scores may move by for a whole unit: of kept ones the bound they were computed under."""
+        # Whoever holds the quality may change it between two draws. A bound must never meet scores it was not stated
+        # for: kept scores come with their own, scores that are made anew with the one that is stated now.
+        if kept and self._scored is not None and self._scored.quality is quality:
             return self._scored.bound
         return _Bound(quality.sensitivity * self._unit_rows, quality.monotone)
 
     def _scores_once(self, quality: Quality[Option], bound: "_Bound", source: CountSource) -> Ints:
         """The scores of all options, computed unless they were kept."""
+        # By identity: two qualities with equal fields may still score differently.
         if self._scored is None or self._scored.quality is not quality:
             self._scored = _Scored(quality, bound, self._scores(quality, source))
         return self._scored.scores
@@ -388,10 +417,11 @@ class Curator:
 
     def _family_scores(self, quality: ScoredByFamily, source: CountSource) -> Ints:
         """Scores of families; those of an earlier choice by the same rule are kept on this side of the door."""
-        rule, known = self._families
-        if len(rule) != len(quality.rule) or any(map(operator.is_not, rule, quality.rule)):
-            known = {}
-            self._families = (quality.rule, known)
+        # The stated bound is part of the rule, so that no kept score meets a bound it was not stated for.
+        rule = (*quality.rule, quality.sensitivity, quality.monotone)
+        if not _is_same_rule(self._families[0], rule):
+            self._families = (rule, {})
+        known = self._families[1]
         new = [family for family in dict.fromkeys(quality.options) if family not in known]
         if new:
             exact = self._counts(source, quality.cliques_of(new))
@@ -458,6 +488,7 @@ class Curator:
                 bias=bias,
                 layer=len(splits),
             )
+            # Without the last cell, which holds all rows outside of open nodes: nothing is asked about them.
             splits.append(self._randomizer.split(request, biased_counts(counts[:-1], depths, bias, theta)))
             growth = growth.after(splits[-1])
             deepest = int(depths.max(initial=deepest))
@@ -478,6 +509,7 @@ class Curator:
         distributions = training_distributions(cost, trainer.course, step)
         source = self._bound()
         self._spend([(step, cost)])
+        # By `course`, which is public; how many units a step samples is told to nobody.
         progress = self._progress  # of steps done: their number is public
         kept = self._keeper
         records = source.records()
@@ -491,9 +523,12 @@ class Curator:
         """Labels of an open column that enough units hold. `cost.delta` is the probability that a lone label shows."""
         step = f"discover {column}"
         self._refuse_if_gaussian(step)
+        # Laplace noise also where ρ pays: its tail is known in closed form, so the threshold is proved and not
+        # estimated.
         distribution = distribution_for(cost, self._unit_rows, step, laplace=True)
         threshold = discovery_threshold(distribution, self._unit_rows, cost.delta, step)
         self._spend([(step, cost)])
+        # 0 cells: how many labels there are is private and must not be part of a request.
         request = Request("discover", column, 0, distribution, Fraction(self._unit_rows), threshold=threshold)
         kept = self._randomizer.keep_frequent(request, PrivateTable.label_counts(self._table, column))
         answer = Discovery(step, column, kept.labels, kept.counts, distribution, threshold)
@@ -506,6 +541,7 @@ class Curator:
         found = {clique: self._kept[clique] for clique in cliques if clique in self._kept}
         for clique, counts in (source.counts(missing) if missing else {}).items():
             view = counts.view()
+            # Qualities get these arrays. If one wrote into them, the next answer would be about another table.
             view.flags.writeable = False
             found[clique] = view
             if keep and self._kept_bytes + counts.nbytes <= KEPT_BYTES:
@@ -523,6 +559,7 @@ class Curator:
         total = sum((cost for _, cost in charges), Cost())
         if total.epsilon or total.delta:
             self._refuse_if_gaussian(charges[0][0])
+        # All of a batch or nothing, so that a refused batch leaves no part of itself charged.
         if not total.fits(self._left):
             step = charges[0][0] if len(charges) == 1 else f"{charges[0][0]} and {len(charges) - 1} more"
             raise BudgetError(step, str(total), str(self._left), "Plan fewer queries or grant more.")
@@ -566,6 +603,15 @@ def _own(table: object) -> PrivateTable:
     return table
 
 
+def _is_same_rule(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    """Whether all parts are the same: numbers by value, everything else by identity."""
+    # Codes and levels hold arrays, which may be equal and changed later; numbers are new objects in every choice.
+    return len(one) == len(other) and all(
+        first is second or (isinstance(first, int | Fraction) and type(first) is type(second) and first == second)
+        for first, second in zip(one, other, strict=True)
+    )
+
+
 def _checked_places(among: Sequence[int] | Ints, options: int, step: str) -> Ints:
     """Positions of options as an array, if that is what they are."""
     places = np.array(among, dtype=np.int64)
@@ -573,15 +619,3 @@ def _checked_places(among: Sequence[int] | Ints, options: int, step: str) -> Int
     if not inside or (places[1:] <= places[:-1]).any():
         raise UsageError(step, f"needs increasing positions below {options:,} of the options to draw from.")
     return places
-
-
-def _name(target: Clique | Partition) -> str:
-    if isinstance(target, Clique):
-        return " × ".join(target) or "total"
-    return target.name
-
-
-def _columns_and_shape(target: Clique | Partition, domain: Domain) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    if isinstance(target, Clique):
-        return tuple(target), domain.shape(target)
-    return tuple(target.columns), (target.cells,)

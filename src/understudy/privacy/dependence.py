@@ -131,6 +131,8 @@ class FallingSum:
         far = np.concatenate([2 ** (16 + octave) + part for octave, part in enumerate(octaves)] + [[2**40]])
         far = far.astype(np.int64)
         sums = total(far.astype(np.float64))
+        # Floats may find these numbers. The next line forces on them what the bounds are proved from: they fall, and
+        # not below 0.
         wanted = np.concatenate([np.rint(step(near) * unit), np.floor(np.diff(sums) * unit / np.diff(far))])
         steps = np.append(np.maximum(np.minimum.accumulate(wanted), 0.0), 0.0).astype(np.int64)
         places = np.concatenate([np.arange(_EXACT, dtype=np.int64), far])
@@ -218,6 +220,7 @@ class FamilyTables:
             stride *= size
         found = np.zeros(stride, dtype=np.int64)
         moves = np.concatenate([steps[name] for name in clique])
+        # Cut by a public number before anything is added up. A cut table still moves by one in one cell, or not at all.
         _scatter(counts, np.array(codes, dtype=np.int64), moves, LARGEST_TOTAL // counts.size, found)
         return found.reshape(-1, own.size)
 
@@ -389,6 +392,7 @@ def _gap(table: Ints, parts: int) -> int:
     total = int(table.sum())
     if not total:
         return 0
+    # n ≤ 2³⁰ keeps Σ|n·c − c_x·c_π| ≤ 2n² within 2⁶¹. Which of the two ways is taken changes no digit of the result.
     if total <= _NARROW_TOTAL:
         apart = int(_apart(table))
     else:
@@ -485,6 +489,7 @@ class BinaryFit(_ByFamily):
     def _score(self, table: Ints) -> int:
         """F_c + n/4; penalties are in rows."""
         total = int(table.sum())
+        # In quarters of a row, where everything is whole: a bound of ¾ would not survive rounding.
         return (total - 2 * _smallest(table, total)) * (SCORE_UNIT // 4)
 
 
@@ -514,6 +519,7 @@ def _best(weights: Ints, gains: Ints, most: int) -> Ints:
     reached = 0
     for item in range(weights.size):
         weight, gain = weights[item], gains[item]
+        # Downwards, so that best[state − weight] is still without this combination.
         for state in range(reached + weight, -1, -1):
             stay = best[state] + gain if state <= reached and best[state] >= 0 else -1
             take = best[state - weight] if state >= weight and best[state - weight] >= 0 else -1
@@ -570,6 +576,7 @@ def _curve(rows: int) -> tuple[Ints, Ints, Ints]:
     counts = np.maximum(begins, 1).astype(np.float64)
     growth = np.log2(counts + 1.0) + counts * np.log1p(1.0 / counts) / math.log(2.0)
     slopes = np.rint(np.where(begins > 0, growth, 0.0) * SCORE_UNIT).astype(np.int64)
+    # Two rounded slopes may come out in the wrong order; the bound is proved for slopes that never fall.
     slopes = np.maximum.accumulate(slopes)
     values = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(slopes[:-1] * np.diff(begins))])
     return begins, slopes, values
@@ -578,6 +585,7 @@ def _curve(rows: int) -> tuple[Ints, Ints, Ints]:
 def _information(table: Ints, rows: int) -> int:
     begins, slopes, values = _curve(rows)
     total = int(table.sum())
+    # The private total decides nothing here but how one and the same whole number is added up.
     if total * int(slopes[-1]) < _SAFE:
         return int(_sums(table, begins, slopes, values))
     parts = [table.ravel(), table.sum(axis=0), table.sum(axis=1), np.array([total])]

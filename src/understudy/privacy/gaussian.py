@@ -107,10 +107,12 @@ def gaussian_rho(epsilon: Fraction, delta: Fraction) -> Fraction | None:
 
     The search runs in floats; what it returns has been held against `gaussian_delta`.
     """
+    # At the upper end μ/2 − ε/μ is above 8, so no δ that anybody states allows so much.
     low, high = 0.0, 4 * (float(epsilon) + 40)
     for _ in range(90):
         middle = (low + high) / 2
         low, high = (middle, high) if _about(float(epsilon), middle) <= float(delta) else (low, middle)
+    # The floats may end on the wrong side by their last digits: step back by 10⁻⁸, then by ten times as much.
     for step in range(4):
         rho = Fraction(low) * (1 - Fraction(10**step, 10**8))
         found = gaussian_delta(epsilon, rho)
@@ -148,6 +150,7 @@ def residual_shift(shape: tuple[int, ...]) -> int:
     rows, columns = shape
     # v is `row + column` in the cell that moves, `row + rest` along its row, `column` along its column, else `rest`.
     best = RESIDUAL_UNIT**2
+    # Every whole v gives a valid bound, so trying those around the best real one can miss the least, never the truth.
     for rest in {0, -_rounded(RESIDUAL_UNIT, rows * columns)}:
         for row in _around(Fraction(RESIDUAL_UNIT, columns)):
             for column in _around(Fraction(RESIDUAL_UNIT, rows) + rest):

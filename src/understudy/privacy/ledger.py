@@ -68,7 +68,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -85,6 +85,7 @@ from understudy.progress import standing
 Composition = Literal["basic", "zcdp"]
 _WRITTEN: dict[Composition, str] = {"basic": "basic", "zcdp": "concentrated"}
 """Composition → its word in ledger files, which is older than the one used everywhere else."""
+# Fixed when a dataset is opened and never moved: we know of no proof for trading δ against ρ later.
 FAILURE_SHARE = Fraction(1, 10)
 _ROUNDING = Fraction(1, 10**6)
 
@@ -115,6 +116,7 @@ class Balance:
             return cls(composition, whole, whole)
         if not 0 <= failure_share < 1:
             raise UsageError("failure share", f"must be at least 0 and below 1, got {float(failure_share)!r}.")
+        # Rounded down twice: what failing steps may use of δ, and the ρ that the rest of it buys.
         return cls(composition, whole, cap.cost("zcdp", math.floor(whole.delta * failure_share)))
 
     @property
@@ -124,6 +126,7 @@ class Balance:
 
     def deduction(self, cost: Cost, *, budget_epsilon: int, budget_delta: int) -> Cost:
         """What a run that spends `cost` under this claim takes from the limit, rounded up."""
+        # The claim and not the cost: (ε, δ) of what ran cannot be added up at less than was claimed for it.
         if self.composition == "basic":
             return Cost(epsilon=budget_epsilon, delta=budget_delta)
         return Cost(rho=_rho_units(cost), delta=cost.delta)
@@ -141,6 +144,7 @@ class Balance:
         if self.composition == "basic" or not self.releases:
             return self.spent
         rest = Fraction(self.cap.delta - self.limit.delta, DELTA_UNIT)
+        # Up: a steward must never read a smaller ε than the one that holds.
         epsilon = math.ceil(epsilon_of_rho(Fraction(self.spent.rho, UNIT), rest) * UNIT)
         # The conversion's rounding must not report more than the cap that the limit was derived from.
         return Cost(epsilon=min(epsilon, self.cap.epsilon), delta=self.cap.delta - self.limit.delta + self.spent.delta)
@@ -192,6 +196,7 @@ def require_claim(
         holds = cost.epsilon <= budget.epsilon_units
     else:
         holds = (
+            # Any one of these accounts is enough, because each is a theorem about the same run.
             _rho_units(cost) <= budget.cost("zcdp", cost.delta).rho
             or _holds_beside(cost, budget)
             or _holds_exactly(cost, budget, variances)
@@ -217,7 +222,9 @@ def _holds_beside(cost: Cost, budget: Budget) -> bool:
 
 
 def _holds_exactly(cost: Cost, budget: Budget, variances: tuple[Fraction, ...]) -> bool:
+    # Shares of a cost are rounded down, so up to a unit per answer may have been granted and is never spent.
     bought = sum((Fraction(UNIT) / (2 * variance) for variance in variances), Fraction(len(variances)))
+    # ρ that these variances do not explain could pay for another answer, of which the sum knows nothing.
     if cost.delta or cost.rho > bought * (1 + _ROUNDING):  # other answers than these would be paid by it
         return False
     found = tight_epsilon(variances, Fraction(budget.delta_units, DELTA_UNIT)) if variances else None
@@ -254,6 +261,7 @@ def _largest_epsilon(rho: int, delta: int, below: int, pure: Fraction) -> int:
         return 0
     low, high = 0, below
     while high - low > 1:
+        # The cost rises with ε, so halving finds the largest that fits.
         middle = (low + high) // 2
         kept = math.floor(middle * pure)
         needed = math.floor(rho_of_epsilon(Fraction(middle - kept, UNIT), Fraction(delta, DELTA_UNIT)) * UNIT)
@@ -297,6 +305,8 @@ def mark_of(note: str) -> Mark | None:
 
 def holder_of(store: Store, charge: Entry) -> str:
     """Hash of the line by which the run is held: its last continuation, or else its charge."""
+    # The hash is the token of the holder: each continuation makes a new one, and with the old one nothing can be
+    # written.
     return next((line.hash for line in reversed(store.held(charge.run)) if line.kind == "continue"), charge.hash)
 
 
@@ -379,6 +389,7 @@ class _Reader:
         elif entry.sequence <= before:
             yield f"follows entry {before}: lines were moved."
         if entry.sequence == before + 1:
+            # Only between neighbours: an extract leaves out the lines of other datasets.
             expected = self.last.hash if self.last else NOTHING_BEFORE
             if entry.previous != expected:
                 yield "is not tied to the entry before it."
@@ -406,6 +417,7 @@ class _Reader:
         if dataset is None:
             yield "charges a dataset that was not opened before."
             return
+        # The second chain, within a dataset, is what makes an extract complete: a charge left out breaks it.
         if entry.earlier != dataset.latest:
             yield "is not tied to the entry before it in its dataset: a charge is missing or moved."
         if dataset.unit not in (None, entry.unit):
@@ -418,6 +430,7 @@ class _Reader:
             yield "exceeds the cap of its dataset."
         if entry.composition != _WRITTEN[after.composition]:
             yield "names another composition than its dataset."
+        # Taken over even if it was wrong, so that one altered line is one finding and not one for every line behind it.
         self.datasets[entry.dataset] = _Dataset(after, entry.hash, entry.unit)
 
     def _held_faults(self, entry: Entry) -> Iterator[str]:
@@ -464,8 +477,11 @@ def check_chain(lines: Iterable[Mapping[str, object]], where: str) -> list[Probl
     return _check(lines, where, _Reader(whole=True))
 
 
-def check_extract(lines: Iterable[Mapping[str, object]], where: str) -> list[Problem]:
-    """Everything wrong with an extract: one dataset from its opening on, charges only; empty if it is consistent."""
+def verify_extract(lines: Iterable[Mapping[str, object]], where: str = "ledger.jsonl") -> list[Problem]:
+    """Everything wrong with an extract: one dataset from its opening on, charges only; empty if it is consistent.
+
+    It is read without its ledger.
+    """
     reader = _Reader(whole=False)
     problems = _check(lines, where, reader)
     if len(reader.datasets) != 1:
@@ -499,6 +515,7 @@ def _limit_follows(balance: Balance) -> bool:
 
 Outcome = Literal["released", "failed"]
 WAIT_SECONDS = 60.0
+# A run that failed should not keep anybody waiting just to say whether its charge stands.
 LOOK_SECONDS = 2.0
 MOST_NAME = 200
 MOST_NOTE = 2000
@@ -508,7 +525,7 @@ MOST_NOTE = 2000
 class Receipt:
     """Proof that a run's charge is on disk: only its holder may read private rows.
 
-    `cost` is what the run may spend inside, `cost` what it took from the dataset's limit, `balance` what is left.
+    `cost` is what the run may spend inside, `deduction` what it took from the dataset's limit, `balance` what is left.
     `holder` is the hash of the line by which the run is held: that of its charge, or of its last continuation.
     """
 
@@ -625,6 +642,7 @@ class Ledger:
                 opening, latest = _dataset(store, dataset)
                 _check_run(store, run)
                 _check_unit(dataset, unit, latest)
+                # Balance and entry in one transaction. Apart, two runs at once would both find room for one.
                 before = balance_after(opening, latest)
                 deduction = before.deduction(cost, budget_epsilon=said.epsilon, budget_delta=said.delta)
                 after = before.after(deduction)
@@ -658,6 +676,7 @@ class Ledger:
             raise UsageError("outcome", f"must be released or failed, got {outcome!r}.")
         with writing(self.path, self._wait) as store:
             charge = _charge_of(store, run)
+            # Inside the transaction that writes: a second process could otherwise end the run in between.
             check_open(store, charge, holder)
             store.append(_tied(_line("finish", charge, outcome=outcome), store, NOTHING_BEFORE))
 
@@ -722,6 +741,7 @@ class Ledger:
             raise UsageError("extract", "needs either a dataset or a run.")
         with reading(self.path, self._wait) as store:
             last = _charge_of(store, run) if run is not None else _dataset(store, dataset or "")[1]
+            # Openings and charges only. Later lines tell how runs went on, which depends on private rows.
             return [entry.to_json() for entry in store.of_dataset(last.dataset, last.sequence)]
 
     def head(self) -> str:
@@ -747,11 +767,6 @@ class Ledger:
         missing = sorted(set(known) - {str(line["hash"]) for line in lines})
         fix = "This is another copy of the ledger, or an old one: find the one that was charged."
         return problems + [Problem(where, f"does not hold the entry with hash {hashed}.", fix) for hashed in missing]
-
-
-def verify_extract(lines: Sequence[Mapping[str, object]], where: str = "ledger.jsonl") -> list[Problem]:
-    """Everything wrong with an extract, read without its ledger; empty if it is consistent."""
-    return check_extract(lines, where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ class Entry:
 
     def digest(self) -> str:
         """SHA-256 of everything but the hash itself, as canonical JSON."""
+        # In one spelling, whatever order or version of a library wrote it, or the same line would have two hashes.
         content = self.to_json()
         del content["hash"]
         return hashlib.sha256(canonical(content).encode("ascii")).hexdigest()
@@ -111,6 +112,7 @@ class Entry:
             raise ValueError(f"has a missing or unknown field {unknown[0]!r}")
         for name, wanted in FIELDS.items():
             given = fields[name]
+            # Not isinstance: True would pass as the number 1 and be written as another line.
             if type(given) is not wanted:
                 raise ValueError(f"field {name!r} has the wrong type")
             if isinstance(given, int) and not 0 <= given <= MOST_UNITS:
@@ -134,6 +136,7 @@ def canonical(content: Mapping[str, str | int]) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
+# SQLite's own field for this: it tells a ledger from any other database, also one with a table of the same name.
 APPLICATION = 0x75E57D01
 FORMAT = 2
 POLL_SECONDS = 0.001
@@ -352,6 +355,7 @@ _EXISTS = ("exists already.", "Choose another name, or add a dataset to the ledg
 
 def _new_file(path: Path) -> os.stat_result:
     """An empty file for its owner alone; one that is there must be empty and their own."""
+    # No links: somebody else could point one at a file of ours.
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
@@ -372,6 +376,7 @@ def reading(path: Path, wait_seconds: float, *, guards: bool = True) -> Iterator
     """A consistent view of the ledger; with `guards=False` also of one that was altered or is damaged."""
     with _translated(path), closing(_connect(path, wait_seconds)) as connection:
         store = Store(connection, path)
+        # Even a mistake here cannot write while somebody only looks.
         connection.execute("PRAGMA query_only = ON")
         with _transaction(connection, "DEFERRED"):
             store.check_format(guards=guards)
@@ -406,6 +411,7 @@ def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=wait_seconds, isolation_level=None
     )
+    # Altered text must reach the check of its hash instead of failing on the way there.
     connection.text_factory = lambda stored: stored.decode("utf-8", "surrogateescape")
     try:
         for setting in ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON"):
@@ -425,10 +431,12 @@ def _is_write_ahead(path: Path) -> bool:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    # IMMEDIATE takes the writer's lock before the balance is read, so nobody can charge between check and entry.
     _begin(connection, kind)
     try:
         yield
         connection.execute("COMMIT")
+    # Also a signal: half a transaction must not stay.
     except BaseException:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")

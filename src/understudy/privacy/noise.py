@@ -102,8 +102,11 @@ from understudy.arrays import Bools, Ints, Words
 from understudy.compiled import compiled
 from understudy.errors import UsageError
 
+# Five digits of base 4096 reach 2⁶⁰, so up to there the topmost digit has a scale of 1 at most and a small table.
 LARGEST_SCALE = Fraction(2**60)
+# σ = 2²⁰: its table of ten million entries is the largest worth building.
 LARGEST_VARIANCE = Fraction(2**40)
+# Scores are counted in 2⁻³⁰ rows (SCORE_UNIT · WEIGHT_UNIT), so σ = 2²⁰ rows is 2⁵⁰ of their units.
 LARGEST_SCORE_VARIANCE = Fraction(2**100)
 """The widest noise that is drawn."""
 Interval = tuple[int, int]
@@ -121,10 +124,12 @@ def exp_minus(exponent: Fraction, bits: int) -> Interval:
         return 1 << bits, 1 << bits
     if exponent >= bits:  # e^−bits < 2^−bits
         return 0, 1
+    # n and d bits make the exponent less than 2^(n − d + 1); seven more halvings than n − d bring it below 1/64.
     halvings = max(0, exponent.numerator.bit_length() - exponent.denominator.bit_length() + 7)
     work = bits + halvings + bits.bit_length() + 8  # each squaring doubles the width of the interval
     small = (exponent.numerator << work) // (exponent.denominator << halvings)
     square = 1 << (2 * work)
+    # `small` was rounded down, so `small + 1` lies above; for the reciprocal the two bounds change places.
     lower = square // _growth_above(small + 1, work)
     upper = -(-square // _growth_below(small, work))
     for _ in range(halvings):
@@ -163,6 +168,7 @@ def product(first: Interval, second: Interval, bits: int) -> Interval:
 
 def quotient(top: Interval, bottom: Interval, bits: int) -> Interval:
     """Bounds of top / bottom for numbers ≥ 0; the upper end is cut at 1, so use it where the true value is ≤ 1."""
+    # The bounds cannot tell the denominator from 0 yet: say nothing, and whoever asks will ask with more bits.
     if bottom[0] <= 0:
         return 0, 1 << bits
     return (top[0] << bits) // bottom[1], min(-(-(top[1] << bits) // bottom[0]), 1 << bits)
@@ -182,6 +188,8 @@ def power(number: Interval, exponent: int, bits: int) -> Interval:
 
 
 PREFIX_BITS = 63
+# 63 bits are wanted. The others are for what tens of thousands of rounded products lose, so that the first pass
+# decides.
 _FIRST_BITS = 192
 
 
@@ -210,6 +218,7 @@ class _GeometricTail(ABC):
         """Bounds of P(X ≤ k)."""
         if self.end is not None and k >= self.end:
             return 1 << bits, 1 << bits
+        # A power k + 1 widens the interval about k-fold, hence as many bits more as k has.
         work = bits + k.bit_length() + 8
         tail = power(self.ratio(work), k + 1, work)
         lower, upper = self._below(tail, self.factor(work), self.total(work), work)
@@ -343,7 +352,9 @@ def _mass_below(ratio: Interval, top: int | None, bits: int) -> Interval:
     return one - upper, one - lower
 
 
+# Weights start afresh from exact ones after so many: errors of the recurrence grow with the square of its steps.
 _BLOCK = 256
+# 3·(1² + … + 256²) is 1.7·10⁷; see the proof above.
 _BLOCK_ERROR = 1 << 25
 _UNIT_BITS = 128
 _START_BITS = 320
@@ -419,6 +430,7 @@ class FoldedGaussian:
 
     def _reach(self, bits: int) -> int:
         """A magnitude beyond which less than about 2^−bits of the mass lies (a choice of extent, not a bound)."""
+        # e^(−k²/2v) falls below 2^−b at k² = 2·v·b·ln 2, and 7/10 is just above ln 2.
         return math.isqrt(math.ceil(self.variance * 2 * (bits + 4) * 7 / 10)) + 3
 
     def _decided_floor(self, k: int) -> int:
@@ -527,6 +539,7 @@ class NoiseTable:
         most = (1 << bits) - 1
         self.entries: Ints = floors[: int(np.searchsorted(floors, most)) + 1]
         self._steps = max(0, (self.entries.size - 1).bit_length())
+        # Filled up to a power of two, so that every search has the same number of steps, whatever it finds.
         self._padded = np.full(1 << self._steps, most, dtype=np.int64)
         self._padded[: self.entries.size] = self.entries
 
@@ -537,6 +550,7 @@ class NoiseTable:
     def draw_signed(self, size: int) -> Ints:
         """Independent draws of X with a fair random sign."""
         out = self.draw_marked(size)
+        # A negative one is stored as ~k = −k − 1, and the shift is −1 there. Both signs of zero become 0.
         out -= out >> 63
         return out
 
@@ -549,6 +563,8 @@ class NoiseTable:
         pending = np.empty(min(size, _CHUNK) + 1, dtype=np.int64)
         for start in range(0, size, _CHUNK):
             part = out[start : start + _CHUNK]
+            # From the operating system every time. A generator of our own would be copied by a fork, and the difference
+            # of two answers with the same noise has none.
             words = np.frombuffer(os.urandom(8 * part.size), dtype=np.uint64)
             count = _search(words, self._padded, self._steps, self.bits, signed, part, pending)
             for at in pending[:count]:
@@ -566,6 +582,7 @@ class NoiseTable:
             if prefix >= upper:
                 k += 1
                 continue
+            # The prefix is kept and extended: drawing it anew would judge one number twice and bend the distribution.
             extra = 64 * max(1, bits // 64)
             prefix = prefix << extra | int.from_bytes(os.urandom(extra // 8), "little")
             bits += extra
@@ -588,17 +605,21 @@ def _search(words: Words, table: Ints, steps: int, bits: int, signed: bool, out:
             half >>= 1
             for at in range(start, end):
                 found = out[at]
+                # Multiplied in instead of branched on: every draw takes the same steps (timing attacks: Jin et al.
+                # 2022).
                 out[at] = found + half * np.int64(np.int64((words[at] & low) >> shift) > table[found + half - 1])
         for at in range(start, end):
             found = out[at]
             pending[count] = at
             count += int(np.int64((words[at] & low) >> shift) == table[found])
+            # ~k and not −k, which would lose the sign of a zero: large scales need it to throw minus zero away.
             out[at] = found ^ -(np.int64(words[at] >> np.uint64(63)) * np.int64(signed))
     return count
 
 
 def table_for(distribution: Cumulative) -> NoiseTable:
     """The table of a distribution, kept for the next call; only few of the very large ones are kept."""
+    # Beyond σ = 2¹⁶ a table takes 5 to 80 MB. Public numbers alone are kept, never a draw.
     return _large_table(distribution) if getattr(distribution, "variance", 0) > _LARGE else _small_table(distribution)
 
 
@@ -648,6 +669,7 @@ def wide_gaussian(size: int, variance: Fraction, laplace: Draw, geometric: Draw,
             while more == largest:  # cut there: what lies beyond is drawn anew
                 more = int(geometric(1, scale)[0])
                 magnitude += more
+            # The bits that were screened are the first ones here: fresh ones would give the proposal a second chance.
             keeps[at] = happens((magnitude - variance / scale) ** 2 / (2 * variance), int(words[at]))
         kept.append(proposals[keeps])
         missing -= kept[-1].size
@@ -697,6 +719,7 @@ _TABLE_VARIANCE = 2**26
 def discrete_gaussian(size: int, variance: Fraction) -> Ints:
     """Independent integers with P(k) ∝ e^(−k²/(2·variance)), 0 < variance ≤ 2¹⁰⁰; slow above 2⁴⁰, for few numbers."""
     _check("variance of Gaussian noise", variance, LARGEST_SCORE_VARIANCE)
+    # Both ways are exact; which one is taken follows from public numbers alone.
     few = variance > _TABLE_VARIANCE and (2 * size) ** 2 < variance
     if few or variance > LARGEST_VARIANCE:
         return wide_gaussian(size, variance, discrete_laplace, geometric, LARGEST)
@@ -721,6 +744,7 @@ def _fill_laplace(out: Ints, scale: Fraction) -> None:
     sign = marked >> 63
     magnitude = _with_lower_digits(marked ^ sign, places, lambda place: _digit(scale, place, top=_RADIX))
     np.subtract(magnitude ^ sign, sign, out=out)
+    # Drawn again as a whole. Calling minus zero plain zero would make 0 twice as likely as it should be.
     again = np.flatnonzero((sign < 0) & (magnitude == 0))
     if again.size:
         fresh = np.empty(again.size, dtype=np.int64)
@@ -744,11 +768,13 @@ def rare_positions(limit: int, scale: Fraction, threshold: int) -> Ints:
     _check("scale of Laplace noise", scale, LARGEST_SCALE)
     if not 0 <= limit < LARGEST or threshold < 1:
         raise UsageError("sparse noise", "needs fewer than 2⁶² cells and a threshold of at least 1.")
+    # e^700 is still a float.
     mean_gap = 2 * math.exp(min(float(threshold / scale), 700.0))  # only chooses sizes
     places = _places(Fraction(mean_gap))
     found: list[Ints] = []
     at, done = 0, limit == 0
     while not done:
+        # A little more than expected. Too few gaps only mean another round, and too many are not looked at.
         size = min(_CHUNK, 64 + int(1.05 * (limit - at) / mean_gap))
         gaps = _gaps(size, scale, threshold, places)
         part = np.empty(size, dtype=np.int64)
@@ -797,6 +823,7 @@ def _walk(gaps: Ints, at: int, limit: int, out: Ints) -> tuple[int, int, bool]:
     """Positions of successes from gaps; how many, where the next gap starts, and whether the end was passed."""
     count = 0
     for gap in gaps:
+        # at < 2⁶² and gap ≤ 2⁶², so the sum fits 64 bits.
         at += gap
         if at >= limit:
             return count, at, True

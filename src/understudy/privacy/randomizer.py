@@ -140,7 +140,9 @@ class Randomizer(Protocol):
         ...
 
 
+# Counts below 2⁵³ plus noise cut at 2⁶² fit 64 bits; the cut of the sum at 2⁶¹ hides where the noise had been cut.
 LARGEST_ANSWER = 1 << 61
+# Signed, and 2⁶⁰ + 2⁶² < 2⁶³: adding noise cannot wrap.
 LARGEST_SCORE = 1 << 60
 _LARGEST_COUNT = 1 << 53
 
@@ -152,10 +154,12 @@ class SecureRandomizer:
 
     def add_noise(self, request: Request, exact: Ints) -> Ints:
         """exact + one fresh draw of `request.distribution` per cell, as int64."""
+        # Scores and gradients may be negative, and the curator has cut them. A negative count means a broken source.
         if request.kind in ("score", "train"):
             _check_whole(request, exact, LARGEST_SCORE)
         else:
             _check_counts(request, exact)
+        # The size of the answer leaves, so it has to be the announced one, which is public.
         if exact.size != request.cells:
             raise UsageError(_where(request), "the counts do not have the announced number of cells.")
         return _noisy(_distribution(request), exact)
@@ -165,6 +169,8 @@ class SecureRandomizer:
         _check_counts(request, exact)
         if exact.size != request.cells or math.prod(request.shape) != exact.size:
             raise UsageError(_where(request), "the counts do not have the announced number of cells.")
+        # Noise first, contrasts after. A row in the first cell moves every contrast, so noise on exact contrasts would
+        # have to be much wider.
         return contrasts(_noisy(_distribution(request), exact * RESIDUAL_UNIT), request.shape)
 
     def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
@@ -176,12 +182,16 @@ class SecureRandomizer:
         noisy = _noisy(distribution, occupied.counts)
         kept = noisy >= request.threshold
         scale = distribution.parameter
+        # Empty cells are drawn by the gaps between those that noise alone lifts to the threshold: the same distribution
+        # as noise on each of them, and no need to visit 10¹⁸ cells.
         ranks = rare_positions(request.cells - occupied.indices.size, scale, request.threshold)
         # The r-th empty cell is cell r plus the number of occupied cells before it.
         skipped = np.searchsorted(occupied.indices - np.arange(occupied.indices.size), ranks, side="right")
+        # Laplace noise has no memory: what lies beyond the threshold is geometric again.
         extra = np.minimum(geometric(ranks.size, scale), LARGEST_ANSWER - request.threshold) + request.threshold
         indices = np.concatenate([occupied.indices[kept], ranks + skipped])
         counts = np.concatenate([noisy[kept], extra])
+        # In the order of cells: with the occupied ones in front, the order would tell which cells hold rows.
         order = np.argsort(indices, kind="stable")
         return OccupiedCells(indices[order], counts[order])
 
@@ -189,11 +199,13 @@ class SecureRandomizer:
         """Labels whose noisy count reaches `request.threshold`, with that noisy count, in code point order."""
         _check_counts(request, exact.counts)
         noisy = _noisy(_distribution(request), exact.counts)
+        # In the order of labels, because the order in which they were met is the order of private rows.
         kept = sorted((exact.labels[at], int(noisy[at])) for at in np.flatnonzero(noisy >= request.threshold))
         return LabelCounts(tuple(label for label, _ in kept), np.array([count for _, count in kept], dtype=np.int64))
 
     def choose(self, request: Request, scores: Ints) -> int:
         """Index drawn with probability ∝ exp(rate × score); scores are integers (fixed point)."""
+        # Whole numbers only: rounding of float scores is covered by no bound of sensitivity (Ilvento 2019).
         if scores.dtype != np.int64 or scores.ndim != 1 or scores.size != request.cells:
             raise UsageError(_where(request), "the scores must be one int64 number per option.")
         return choose_exponentially(scores, request.rate)
@@ -209,12 +221,14 @@ class SecureRandomizer:
         _check_whole(request, biased, LARGEST_ANSWER)
         if biased.size != request.cells:
             raise UsageError(_where(request), "the counts do not have the announced number of nodes.")
+        # Strictly above, as in the proof of `trees.py`.
         return _noisy(_distribution(request), biased) > request.threshold
 
     def sample(self, request: Request, records: Records) -> Ints:
         """Which units take part, increasing: each on its own, with probability 1 − e^(−request.rate)."""
         if request.rate <= 0:
             raise UsageError(_where(request), "was asked to sample at no rate.")
+        # 1 − e^(−1/gap) is drawn exactly with integers; a probability given as such would first need its logarithm.
         return sampled_positions(records.units, Fraction(request.rate.denominator, request.rate.numerator))
 
 
@@ -279,6 +293,7 @@ def _check_cells(request: Request, indices: Ints) -> None:
 SLACK = 66
 """What no weight is below its true value by, in its last place; any larger number is right as well, and slower."""
 _CHUNK = 1 << 15
+# 16 digits of base 16 write every gap of 64 bits.
 _PLACES = 16
 _RADIX = 16
 _BITS = 62
@@ -305,6 +320,7 @@ def choose_each(scores: Ints, allowed: Bools, rate: Fraction, *, slack: int = SL
     chosen = np.empty(scores.shape[0], dtype=np.int64)
     if not chosen.size:
         return chosen
+    # Every weight is at most 2⁶², and after this shift the sum of all of them stays below that too.
     table, shift = _digit_weights(rate), scores.shape[1].bit_length()
     pending = np.empty(min(chosen.size, _CHUNK), dtype=np.int64)
     for start in range(0, chosen.size, _CHUNK):
@@ -336,24 +352,13 @@ def _resolve(scores: Ints, allowed: Bools, rate: Fraction, prefix: int) -> int:
     number, bits = prefix, 64
     while True:
         bounds = [exp_minus(rate * gap, bits + 16) for gap in gaps]
-        found = _decided_option(bounds, number, bits)
+        sums = list(accumulate(low for low, _ in bounds)), list(accumulate(high for _, high in bounds))
+        found = _decide(sums, number, bits)
         if found is not None:
             return int(options[found])
+        # The bits that could not decide stay the first ones: they belong to this draw.
         number = number << bits | int.from_bytes(os.urandom(bits // 8), "little")
         bits *= 2
-
-
-def _decided_option(bounds: list[Interval], number: int, bits: int) -> int | None:
-    """The option that [number, number + 1) / 2^bits of the total surely falls in, if that is certain."""
-    lower, upper = list(accumulate(low for low, _ in bounds)), list(accumulate(high for _, high in bounds))
-    start, end = number * lower[-1], (number + 1) * upper[-1]
-    last = len(bounds) - 1
-    for option, (low, high) in enumerate(zip(lower, upper, strict=True)):
-        if option == last or end <= low << bits:
-            return option
-        if start < high << bits:
-            return None
-    return None
 
 
 @compiled()
@@ -405,6 +410,7 @@ def _choose(
         total = np.int64(0)
         for option in range(options):
             if allowed[row, option]:
+                # Without a sign: two scores at the ends of 64 bits differ by more than a signed number holds.
                 gap = np.uint64(best) - np.uint64(scores[row, option])
                 total += np.int64(_weight(gap, table) >> np.uint64(shift))
             sums[option] = total
@@ -415,6 +421,7 @@ def _choose(
                 continue
             rank += 1
             if rank == members or place + slack * members + 2 <= sums[option]:
+                # Surely below the end of this option; taken only if it is also surely beyond the one before.
                 found = option if rank == 1 or place >= before + slack * (rank - 1) else -1
                 break
             before = sums[option]
@@ -441,6 +448,7 @@ def choose_exponentially(scores: Sequence[int] | Ints, rate: Fraction) -> int:
         return int(choose_each(line, np.ones(line.shape, np.bool_), rate)[0])
     scores = [int(score) for score in scores]
     best = max(scores)
+    # Equal scores have equal weights: one exponential serves them all, and a uniform number picks one of them.
     groups: defaultdict[int, list[int]] = defaultdict(list)
     for index, score in enumerate(scores):
         groups[best - score].append(index)
@@ -484,22 +492,23 @@ def _weights(gaps: list[int], rate: Fraction, bits: int) -> list[Interval]:
             place = gap.bit_length() - 1
             weight = product(weight, powers[place], work)
             gap ^= 1 << place
+        # Given up early where at most one unit is left: 0 and 1 bound it, and more bits tell if that ever matters.
         weights.append((0, 1) if gap else (weight[0] >> 16, -(-weight[1] >> 16)))
     return weights
 
 
 def _decide(sums: tuple[list[int], list[int]], number: int, bits: int) -> int | None:
-    """The group that [number, number + 1) / 2^bits of the total surely falls in, if that is certain.
+    """The place that [number, number + 1) / 2^bits of the total surely falls in, if that is certain.
 
-    U·total lies in [number·lowest, (number + 1)·highest) / 2^bits; group i is certain if that range starts at or
+    U·total lies in [number·lowest, (number + 1)·highest) / 2^bits; place i is certain if that range starts at or
     above the upper bound of the sum before i and ends at or below the lower bound of the sum up to i.
     """
     lower, upper = sums
     start, end = number * lower[-1], (number + 1) * upper[-1]
     last = len(lower) - 1
-    for group, (low, high) in enumerate(zip(lower, upper, strict=True)):
-        if group == last or end <= low << bits:  # U is below 1, so nothing lies beyond the last group
-            return group
+    for place, (low, high) in enumerate(zip(lower, upper, strict=True)):
+        if place == last or end <= low << bits:  # U is below 1, so nothing lies beyond the last one
+            return place
         if start < high << bits:
             return None
     return None

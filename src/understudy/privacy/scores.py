@@ -117,8 +117,8 @@ class ScoredApart(Protocol):
 class ScoredByFamily(Protocol):
     """A quality whose options, families of columns, come back in later choices: each is then scored once in a run.
 
-    The score of a family before its penalty depends on the counts, on the family and on `rule` alone, and the same rule
-    has the same sensitivity: a score that was kept is then drawn with at the rate that it was proved for.
+    The score of a family before its penalty depends on the counts, on the family and on `rule` alone. A kept score is
+    used only under the rule and the bound that it was computed under, so at the rate that was proved for it.
     """
 
     @property
@@ -127,8 +127,18 @@ class ScoredByFamily(Protocol):
         ...
 
     @property
+    def sensitivity(self) -> Fraction:
+        """As of any quality."""
+        ...
+
+    @property
+    def monotone(self) -> bool:
+        """As of any quality."""
+        ...
+
+    @property
     def rule(self) -> tuple[object, ...]:
-        """What else decides a score; compared part by part, by identity."""
+        """What else decides a score; compared part by part, numbers by value and all else by identity."""
         ...
 
     def cliques_of(self, families: Sequence[Hashable]) -> Sequence[Clique]:
@@ -158,6 +168,7 @@ def parts_of(domain: Domain, cliques: Sequence[Clique], most_cells: int = PART_C
         return [np.arange(len(cliques), dtype=np.int64)]
     run, number, width = {}, 0, 0
     for name, size in domain.sizes.items():
+        # Runs of about √most_cells codes: pairs between two of them can then be summed out of few larger tables.
         if width and width + size > math.isqrt(most_cells):
             number, width = number + 1, 0
         run[name] = number
@@ -219,8 +230,10 @@ class WithinQuality(Protocol, Generic[Option]):
 Sourced = tuple[Clique, Literal["private", "public"]]
 """A clique and where its table would come from."""
 
+# Rounding weights to so many steps may favour a table by a thousandth; the bound holds for the rounded ones exactly.
 WEIGHT_UNIT = 2**10
 LARGEST_SCORE = 2**62
+# 2⁴² rows in units of 2⁻²⁰ are 2⁶²: the most that a gap of one cell may come to.
 _LARGEST_COUNT = 2**42
 _HALF = 32
 _MASK = 2**_HALF - 1
@@ -258,6 +271,7 @@ class MarginalError:
     @property
     def sensitivity(self) -> Fraction:
         """The largest weight times one row, in score units; see the module's proof."""
+        # One bound for all options, that of the heaviest, because one rate serves the whole draw.
         return Fraction(max(self._multipliers, default=WEIGHT_UNIT) * SCORE_UNIT)
 
     @property
@@ -329,6 +343,8 @@ class PublicOrPrivate:
         """One integer per option: private scores doubled, public ones as they are."""
         found = np.zeros(len(self.options), dtype=np.int64)
         for place, (clique, source) in enumerate(self.options):
+            # A public score can move twice as far, so private ones are doubled instead of public ones halved: no
+            # rounding.
             floor, factor = (self._floors[place], 2) if source == "private" else (0, 1)
             gain = _rows_apart(exact[clique], self.estimates[clique], self._where, floor) - self._offsets[place]
             if source == "public":
@@ -392,6 +408,8 @@ def _distance(exact: Ints, estimate: Floats, floor: int) -> tuple[int, int]:
     high, low = 0, 0
     for cell in range(exact.size):
         aim = 0
+        # Cut and rounded before it meets the count, so that a wild estimate can only make a score worse, never
+        # unbounded.
         if estimate[cell] > 0.0:  # not a number counts as 0
             aim = int(np.rint(min(estimate[cell], float(_LARGEST_COUNT)) * SCORE_UNIT))
         gap = max(abs(min(exact[cell], _LARGEST_COUNT) * SCORE_UNIT - aim) - floor, 0)

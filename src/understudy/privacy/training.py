@@ -216,6 +216,7 @@ def training_distributions(cost: Cost, course: Course, step: str) -> tuple[Distr
 
 def _quietest(allowed: Callable[[Distribution], bool]) -> Distribution | None:
     """The Gaussian distribution of least variance (on a grid) that is allowed; None if even the largest is not."""
+    # The search may take any way; what is returned was itself found to be allowed.
     low, high = _LEAST_VARIANCE, LARGEST_VARIANCE
     if allowed(Distribution("gaussian", low)):
         return Distribution("gaussian", low)
@@ -256,6 +257,7 @@ def _check(cost: Cost, course: Course, step: str) -> None:
 
 def rate_of(gap: Fraction) -> float:
     """The probability 1 − e^(−1/gap) with which a unit takes part, rounded up."""
+    # An upper bound of the rate is safe: the moment rises with q (part (1) of the proof).
     return min(1.0, -math.expm1(-1 / float(gap)) * (1 + 1e-12))
 
 
@@ -348,6 +350,7 @@ def from_bytes(content: bytes, about: Mapping[str, str]) -> Checkpoint:
         LedgerError: if the file is none, or belongs to another run.
     """
     try:
+        # A pickle runs code when it is read, and a checkpoint lies in a folder that others may write to.
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             header = json.loads(stored[_ABOUT].tobytes())
             state = {name.removeprefix("state/"): stored[name] for name in stored.files if name.startswith("state/")}
@@ -383,6 +386,7 @@ class FolderKeeper:
             LedgerError: if the file is missing or altered, or the ledger does not let the run be continued.
         """
         mark = self._ledger.newest(self._run)
+        # Read before the ledger hands the run over: a file that does not fit must not take it away from anybody.
         found = None if mark is None else self._read(mark)
         self._receipt = self._ledger.take_up(self._run, mark)
         self._found = found
@@ -402,6 +406,8 @@ class FolderKeeper:
         assert self._receipt is not None
         content = to_bytes(checkpoint, self._about(self._receipt.hash))
         mark = Mark(checkpoint.step, hashlib.sha256(content).hexdigest())
+        # On disk first, then on record, and only then do older files go: a kill in between leaves what the ledger
+        # knows.
         write_durably(self._folder / _name(mark), content)
         try:
             self._ledger.checkpoint(self._run, mark, holder=self._receipt.holder)
@@ -514,6 +520,7 @@ def train(
         if saved is None:
             request = Request("train", trainer.name, trainer.first_cells, first_distribution, sensitivity, delta=delta)
             values = randomizer.add_noise(request, _sum_over_all(trainer, records))
+        # A copy, for the transcript keeps these numbers and the trainer may write into its own.
         trainer.looked(values.copy(), first_distribution)
     if saved is not None:
         _resumable(trainer).restore(saved.state)
@@ -524,6 +531,7 @@ def train(
             "train", trainer.name, trainer.cells, distribution, sensitivity, 1 / course.gap, layer=number, delta=delta
         )
         sampled = _gathered(records, randomizer.sample(request, records))
+        # The bound is enforced here. A trainer that cuts its gradients wrongly loses units, it does not expose them.
         exact = bounded_sum(trainer.contribute(sampled.codes), sampled.starts, course.clip, trainer.cells)
         trainer.step(randomizer.add_noise(request, exact))
         _keep(keeper, trainer, number, values)
@@ -598,9 +606,12 @@ def _add_units(blocks, shared, own, starts, clip, total, scratch, touched):  # t
             norm = np.int64(0)
             for at in range(width):  # cut above the bound, so that nothing overflows
                 norm = min(norm + np.int64(shared[low, at]) * np.int64(shared[low, at]), limit + 1)
+            # The same vector stands in each of the row's blocks.
             norm *= count
             for at in range(behind):
                 norm = min(norm + np.int64(own[low, at]) * np.int64(own[low, at]), 2 * (count + 1) * (limit + 1))
+            # Left out if too long, not scaled down: a comparison of whole numbers is exact, scaling would round past
+            # the bound.
             if norm <= limit:
                 for place in range(count):
                     begin = blocks[low, place] * width

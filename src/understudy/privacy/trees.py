@@ -27,7 +27,8 @@ Proof. Let q = e^(−1/b), z = B − g·θ, and s(z) = P(z + X > 0) the probabil
 (1) σ(z) = ln s(z) − ln s(z−1) ≤ (1/b)·min(1, q^(z−1)). For z ≤ 1 it equals 1/b. For z ≥ 1 let w = q^(z−1) ∈ (0, 1] and
     A = 1/(1+q); then σ = F(w) = ln(1 − A·q·w) − ln(1 − A·w), F(0) = 0, F(1) = 1/b, and F'' = A²/(1 − Aw)² −
     A²q²/(1 − Aqw)² ≥ 0. A convex function with F(0) = 0 has F(w) ≤ w·F(1).
-(2) So a count raised by one row, to z, raises ln s by at most (g/b)·min(1, q^(z−g)): g steps, each at most the last.
+(2) So a count raised by one row, to z, raises ln s by at most (g/b)·min(1, q^(z−g)): it rises in g steps, from z − g
+    to z, and none of them adds more than the first, to z − g + 1.
 (3) Compare a table with a row and the same table without it. Only the nodes that hold the row differ: one path, with
     z_0 > z_1 > …, z_i − z_{i+1} ≥ D (counts do not rise along a path, depths do, by one at least), until z = −D, where
     both tables are held at the same number and nothing differs any more. Let node k be the last with z_k > −D.
@@ -167,6 +168,7 @@ class _Cells:
         arrays = [codes[name] for name in self.partition.columns]
         if not arrays:
             return np.zeros(rows, dtype=np.int64)
+        # Not for threads: two batches at a time could take each other's cells. `partition_counts` reads in one stream.
         # The arrays themselves are kept, so that "the same object" cannot mean a new one in the old one's place.
         known = self._found is not None and len(self._seen) == len(arrays)
         if not known or any(one is not other for one, other in zip(self._seen, arrays, strict=True)):
@@ -265,6 +267,8 @@ class GrowingTree(Protocol):
 def biased_counts(exact: Ints, depths: Ints, bias: int, theta: int) -> Ints:
     """What noise is added to: counts in grid units, lowered by `bias` per level, no lower than θ − δ'."""
     counts = np.minimum(exact, _LARGEST_COUNT) * GROWTH_UNIT
+    # The floor is what makes the cost independent of the depth: a node that has sunk to it splits with the same
+    # probability whether the row is there or not.
     return np.maximum(theta * GROWTH_UNIT - bias, counts - depths * bias)
 
 
@@ -282,6 +286,7 @@ def checked_depths(growth: GrowingTree, above: int, step: str) -> Ints:
         raise UsageError(step, "its nodes must look at one column at least.")
     if depths.shape != (growth.frontier.cells - 1,) or not np.issubdtype(depths.dtype, np.integer):
         raise UsageError(step, "needs one whole depth per open node, and one more cell for all other rows.")
+    # The proof adds up a geometric series along a path, so each child has to lie deeper than its parent.
     if depths.size and (int(depths.min()) <= above or int(depths.max()) > _MOST_DEPTH):
         raise UsageError(step, f"depths must rise from layer to layer and end at {_MOST_DEPTH:,}.")
     return depths.astype(np.int64)
@@ -377,6 +382,7 @@ class Halving:
         Where all leaves would be more than `most_leaves`, the first ranges of the layer are halved, as many as fit.
         """
         free = self.most_leaves - len(self.leaves) - len(self.nodes)
+        # The first ones, by their place: giving the free leaves to the fullest nodes would need their counts.
         wanted = set(np.flatnonzero(split)[: max(free, 0)].tolist())
         halves = [half for place in sorted(wanted) for half in _halved(self.nodes[place])]
         kept = [node for place, node in enumerate(self.nodes) if place not in wanted]
@@ -450,6 +456,7 @@ class EvenSplit:
         found = np.zeros((len(counts), self.codes), dtype=np.int64)
         for cell, wanted in enumerate(self.bins):
             low, high = wanted // 2, wanted - wanted // 2
+            # Both were cut at 2⁴⁰, so that these products stay within 2⁶⁰.
             gap = np.abs(high * before[cell] - low * after[cell])
             whole, part = np.divmod(gap, high)  # high is the larger of the two
             found[cell] = -(SCORE_UNIT * whole + SCORE_UNIT * part // high)
@@ -464,6 +471,7 @@ AIC_UNIT = SCORE_UNIT * 2**10
 GO_ON, STOP = "go on", "stop"
 MOST_SPLITS = 2**16
 _THOUSAND = 1000
+# 1 + τ is at most 11, in thousandths, so t/2 stays below 2⁶⁰.
 _LARGEST_HALF = 2**60 // (11 * _THOUSAND)
 
 
@@ -482,6 +490,8 @@ def node_criterion(counts: Ints, criterion: Criterion = "aic") -> Ints:
     >>> (node_criterion(np.array([[97, 3], [60, 40], [0, 0]]), "deviance") / AIC_UNIT).round(3).tolist()
     [2.961, 5.021, 0.0]
     """
+    # All codes of the schema. Counting only those that occur would double the bound, for a row may be the last of its
+    # code.
     height, levels = _height(), counts.shape[-1]
     rows = counts.sum(axis=-1)
     deviance = 2 * (height(counts).sum(axis=-1) - height(rows))
@@ -626,7 +636,7 @@ def split_count(columns: int, layers: int) -> int:
     (30, 150)
     """
     terms = [
-        (-1) ** left_out * _choose(layers, left_out) * (layers - left_out) ** columns for left_out in range(layers)
+        (-1) ** left_out * math.comb(layers, left_out) * (layers - left_out) ** columns for left_out in range(layers)
     ]
     return sum(terms)
 
@@ -647,13 +657,6 @@ def ordered_splits(columns: Sequence[str], layers: int) -> list[Split]:
     return found
 
 
-def _choose(whole: int, part: int) -> int:
-    found = 1
-    for place in range(part):
-        found = found * (whole - place) // (place + 1)
-    return found
-
-
 def _every_aic(exact: Mapping[str, Ints], columns: Sequence[str]) -> Ints:
     return np.stack([node_criterion(exact[name]) for name in columns], axis=1)
 
@@ -663,6 +666,7 @@ def _floored_means(groups: Sequence[tuple[str, ...]], columns: Sequence[str], ev
     members = np.zeros((len(groups), len(columns)), dtype=np.int64)
     for row, group in enumerate(groups):
         members[row, [place[name] for name in group]] = 1
+    # Rounds down, also below 0, and rounding down keeps distances of whole units.
     return np.asarray((members @ every) // members.sum(axis=1))
 
 
