@@ -97,6 +97,7 @@ class Layout:
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
         """The type of an array of these codes, with room for the number that is no code where that can occur."""
+        # The number past the last code has to fit too, or it would wrap to 0 and be counted as the first label.
         return code_type(self.size + self.leaves_out)
 
     @property
@@ -117,6 +118,7 @@ class Layout:
     @property
     def absent(self) -> int:
         """Where an absent value goes: missing, else unreadable, else other, else to no code (`size`)."""
+        # Never to a regular code: that would invent a label where there is none.
         return _first(self.missing_code, self.unreadable_code, self.other_code, self.size)
 
     @property
@@ -184,6 +186,7 @@ def encode_safely(array: pa.Array, encode: Encode, layout: Layout) -> CodeArray:
     except _CONTENT_ERRORS:
         if len(array) <= 1:
             return np.full(len(array), layout.unknown, dtype=layout.dtype)
+        # Halves until the value that Arrow stumbled over stands alone; all others are coded as if it were not there.
         middle = len(array) // 2
         halves = (array.slice(0, middle), array.slice(middle))
         return np.concatenate([encode_safely(half, encode, layout) for half in halves])
@@ -200,6 +203,7 @@ def through_dictionary(array: pa.Array, encode: Encode, layout: Layout) -> CodeA
     if indices.null_count:
         wide = indices.cast(pa.int64())
         indices = pc.fill_null(wide, len(of_values))
+    # An index beyond the entries, in a damaged file, is absent: content never raises.
     codes: CodeArray = np.take(table, indices.to_numpy(zero_copy_only=False), mode="clip")
     return codes
 
@@ -259,6 +263,7 @@ class ColumnPasses:
         key = name, texts.type
         if key not in self._absent:
             self._absent[key] = _code_of(pa.nulls(1, texts.type), reader)
+        # None: seen to hold mostly new texts, where looking for known ones does not pay.
         if self._texts.setdefault(key, KnownTexts.empty()) is None:
             return False
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
@@ -277,6 +282,7 @@ class ColumnPasses:
         rest = texts.take(pa.array(others))
         found = encode_safely(rest, reader.encode, reader.layout)
         codes[others] = found
+        # Which way is taken depends on the rows, what comes out does not: both give the same codes.
         if known.known and others.size > MOST_OTHERS * len(texts):
             self._texts[key] = None
         elif known.known < MOST_KNOWN:
@@ -287,6 +293,7 @@ class ColumnPasses:
         if pa.types.is_uint64(array.type.index_type):
             return False
         entries, way = self._entries.get(name, (None, None))
+        # Batches of one file bring the same dictionary again and again; comparing it is quicker than coding it.
         if way is None or entries.type != array.type.value_type or not array.dictionary.equals(entries):
             coded = encode_safely(array.dictionary, reader.encode, reader.layout)
             table = np.append(coded, np.asarray([_code_of(pa.nulls(1, array.type.value_type), reader)], coded.dtype))
@@ -344,11 +351,14 @@ class LabelCodec:
         self._folded = words is not None
         known = dict(words) if words is not None else _spellings(self.labels)
         self._folds = _folds(known) if ignore_case else {}
+        # Where both go to one code there is nothing to tell apart.
         if layout.absent != layout.unknown:
             for text in absent:
                 self._add_absent(known, text)
+        # Last, so that a label that is the empty text, where there is one, is met first.
         known.setdefault("", layout.absent)
         self._texts = pa.array(list(known), pa.string())
+        # One entry more than texts: what is not found points there.
         self._codes = np.asarray([*known.values(), layout.unknown], dtype=layout.dtype)
         self._low, self._table = _integer_table(known, layout)
         shown: list[str | None] = [*self.labels]
@@ -547,6 +557,7 @@ def _integer_table(known: Mapping[str, int], layout: Layout) -> tuple[int, CodeA
     """Codes by integer value minus the first returned number; the last entry is for all other integers."""
     codes = {int(text): code for text, code in known.items() if _is_integer_text(text)}
     low, high = (min(codes), max(codes)) if codes else (0, -1)
+    # Labels may be written with 20 digits, more than a column of integers can hold.
     if high - low >= _WIDEST_TABLE or low < -(2**63) or high >= 2**63:
         return 0, None
     table = np.full(high - low + 2, layout.unknown, dtype=layout.dtype)
@@ -574,6 +585,7 @@ class PoolCodec:
         kept = [code for code, label in enumerate(full.labels) if label not in rare]
         self._members = np.array([code for code, label in enumerate(full.labels) if label in rare], dtype=np.int64)
         shares = np.array([rare[full.labels[code]] for code in self._members], dtype=np.float64)
+        # Shares were paid for (`methods/preparation.py`); which label a row gets is post-processing.
         self._steps = np.cumsum(shares / shares.sum())
         self.layout = replace(full.layout, regular=len(kept) + 1)
         self.pooled_code = len(kept)

@@ -42,10 +42,13 @@ import pyarrow.compute as pc
 from understudy.arrays import Bools, Bytes, Floats, Ints, Unsigned
 from understudy.compiled import compiled, load_word
 
+# The loops and the general way must agree on every value. How many rows come together is decided by all of them: if a
+# value were read otherwise among 4,096 rows than among 4,095, one row more could move the codes of all others.
 LEAST_ROWS = 1 << 12
 """Shorter arrays are coded the general way, which needs no compiled kernel."""
 WIDEST_TABLE = 1 << 18
 MOST_BUCKETS = 1 << 12
+# Differences of two such numbers fit 64 bits.
 FARTHEST = 1 << 62
 LARGEST_EXACT = 1 << 53
 NO_BITS: Bytes = np.zeros(0, np.uint8)
@@ -240,6 +243,7 @@ def _by_edges(values, edges, guesses, shift, spans, span_codes, codes):  # type:
             found = count
         else:
             found = guesses[(value - edges[0]) >> shift]
+            # The guess is for the start of the bucket, so it is never too high, and seldom too low by much.
             while value >= edges[found]:
                 found += 1
         for odd in range(span_codes.size):
@@ -278,6 +282,7 @@ MOST_KNOWN = 1 << 14
 MOST_STEPS = 16
 """From the first place where a text may be kept to the last; so no choice of values can make the search slow."""
 FREE = -1
+# Eight bytes are loaded at once and those of the next text masked off.
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 
 
@@ -336,6 +341,7 @@ def _word(data, start, stop):  # type: ignore[no-untyped-def]
 def _words(data, start, stop):  # type: ignore[no-untyped-def]
     """A text of at most 31 bytes, and its length, as four numbers."""
     length = stop - start
+    # With the length, since a text may end in the zero bytes by which others are filled up.
     size = np.uint64(length) << np.uint64(56)
     zero = np.uint64(0)
     if length <= 8:
@@ -360,6 +366,8 @@ def _place_of(first, second, third, fourth, words, entries):  # type: ignore[no-
     start = np.int64(mixed >> np.uint64(40))
     mask = entries.size - 1
     for step in range(MOST_STEPS):
+        # A table of texts that collide on purpose costs steps, up to MOST_STEPS, and then the general way: never a
+        # wrong code, because all bytes are compared.
         place = (start + step) & mask
         if entries[place] == FREE:
             return place
@@ -564,6 +572,7 @@ def _short_reals(data, offsets, tens, numbers, state):  # type: ignore[no-untype
             power += -size if data[sign] == 45 else size
         if end != stop:
             continue
+        # Beyond these one operation would not round right; the library does, as it does in short arrays.
         if digits > _MOST_DIGITS or abs(power) >= tens.size:
             state[row] = _LONG
             long += 2 if data[start] == 43 else 1

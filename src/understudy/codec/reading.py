@@ -138,6 +138,7 @@ def _float_text(value: np.floating | float | None) -> str | None:
     if value is None or math.isnan(value):
         return None
     number = float(value)
+    # 5.0 and 5 are one label, whichever a file or a frame happens to hold.
     if number.is_integer():
         return str(int(number))
     return repr(number) if isinstance(value, float) else str(value)
@@ -154,6 +155,7 @@ def _decimal_text(value: Decimal | None) -> str | None:
 Numbers = npt.NDArray[np.number]
 
 _MOST, _LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+# 18 digits always fit 64 bits with a sign.
 _WHOLE = r"^[+-]?[0-9]{1,18}$"
 # Forms Arrow surely parses without overflow; everything else goes through Python, which rounds alike.
 _SHORT_REAL = r"^[+-]?[0-9]{1,18}(\.[0-9]{0,20})?([eE][+-]?[0-9]{1,2})?$"
@@ -262,6 +264,7 @@ def read_wholes(array: pa.Array, form: NumberForm | None = None) -> Reading:
     if pa.types.is_uint64(kind):
         numbers = _dense(array)
         fits: Bools = np.less_equal(numbers, np.uint64(_MOST))
+        # Cut at 64 bits with a sign, beyond every bound that a column can have, and marked as not met exactly.
         return Reading(np.minimum(numbers, np.uint64(_MOST)).astype(np.int64), _valid(array), fits)
     if pa.types.is_integer(kind):
         return Reading(_dense(array).astype(np.int64), _valid(array), np.ones(len(array), dtype=bool))
@@ -312,6 +315,7 @@ def _floor(numbers: Floats, valid: Bools) -> Reading:
     valid = valid & ~np.isnan(numbers)
     floors = np.floor(np.where(valid, numbers, 0.0))
     high, low = floors >= 2.0**63, floors < -(2.0**63)
+    # A float beyond 64 bits has no defined value as an integer, so these are put in afterwards.
     values = np.where(high | low, 0.0, floors).astype(np.int64)
     values[high], values[low] = _MOST, _LEAST
     return Reading(values, valid, valid & (floors == numbers) & ~high & ~low)
@@ -322,6 +326,7 @@ def _wholes_of_text(texts: pa.Array) -> Reading:
     reading = Reading(values, short, short.copy())
     if short.all():
         return reading
+    # Also "5.0" and "5e0" in a column of whole numbers.
     numbers, real = _short_reals(texts)
     real &= ~short
     if real.any():
@@ -384,6 +389,7 @@ def _read_rest(
     if not rows.size:
         return
     rest = texts.take(pa.array(rows))
+    # ASCII that begins like a number. All other text is unreadable without one slow look for each.
     hopeful = _matches(rest, r"^[+-]?([0-9.]|[iI][nN][fF]|[tT][rR]|[fF][aA])[ -~]*$")
     binary = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
     for row, raw in zip(rows[hopeful], rest.filter(pa.array(hopeful)).cast(binary).to_pylist(), strict=True):
@@ -396,6 +402,7 @@ def _read_rest(
 def _whole_of(text: str) -> tuple[int, bool] | None:
     if _ANY_WHOLE.fullmatch(text):
         digits = text.lstrip("+-").lstrip("0") or "0"
+        # Not int() of a text of any length: Python refuses thousands of digits, and a cell must not raise.
         number = int(digits) if len(digits) <= 19 else _MOST + 2
         number = -number if text.startswith("-") else number
         return min(max(number, _LEAST), _MOST), _LEAST <= number <= _MOST
@@ -500,6 +507,7 @@ def _moments(array: pa.Array, form: str | None) -> _Moments:
     kind = array.type
     none = np.zeros(len(array), dtype=bool)
     if pa.types.is_date32(kind):
+        # Cut before it is multiplied by 86,400.
         days = np.clip(_ticks(array.cast(pa.int32())), -_FARTHEST // SECONDS_A_DAY, _FARTHEST // SECONDS_A_DAY)
         return _Moments(days * SECONDS_A_DAY, days * 0, none, _not_null(array))
     if pa.types.is_date64(kind):
@@ -547,6 +555,7 @@ def _to_wall(seconds: Ints, zone: str) -> Ints:
 
 def _to_utc(wall: Ints, zone: str) -> Ints:
     stamps = pa.array(_cut(wall), pa.timestamp("s"))
+    # Always an answer: raising, as Arrow does unless told otherwise, would depend on a cell.
     placed = pc.assume_timezone(stamps, zone, ambiguous="earliest", nonexistent="latest")
     return _ticks(placed.cast(pa.timestamp("s", "UTC")).cast(pa.int64()))
 
@@ -569,6 +578,7 @@ def _pattern_of(form: str) -> str | None:
             pattern += "%"
         elif piece.startswith("%"):
             key = piece[1:]
+            # A part named twice has two values; only strptime says what becomes of them.
             if key not in _PARTS or key in used:
                 return None
             used.add(key)
@@ -618,6 +628,7 @@ def _days(fields: dict[str, Ints], rows: int) -> tuple[Ints, Bools]:
     """Days since 1970, and whether the date exists."""
     years = fields.get("Y", np.full(rows, 1900, dtype=np.int64))
     if "y" in fields:
+        # As strptime has it: 69 to 99 are of the last century.
         years = fields["y"] + np.where(fields["y"] <= 68, 2000, 1900)
     months = next((fields[name] for name in "mbB" if name in fields), np.ones(rows, dtype=np.int64))
     days = fields.get("d", np.ones(rows, dtype=np.int64))

@@ -81,6 +81,7 @@ def structural_zero_cells(
     found: list[StructuralZeros] = []
     for place, rule in enumerate(schema.rules):
         when = {code_names(schema.column(name))[0]: said for name, said in rule.when.items()}
+        # A rule about a column that is left out excludes nothing among the others.
         if when.keys() <= codecs.keys() and _fits(domain, tuple(when), f"rules[{place}]", problems):
             found.append(_of_rule(when, codecs, domain))
     for column in schema.modelled:
@@ -142,6 +143,7 @@ def _of_hierarchy(column: Category, codecs: Mapping[str, CodeReader], domain: Do
     mask = np.zeros((domain.sizes[column.name], domain.sizes[str(column.within)]), dtype=bool)
     for code, label in enumerate(column.labels):
         if label in column.groups and isinstance(coarse, LabelCodec):
+            # Missing and unreadable groups stay possible: that a value was not given contradicts no label.
             mask[code, : len(coarse.labels) + coarse.layout.other] = True
             mask[code, coarse.codes_matching(column.groups[label])] = False
     clique = domain.clique([column.name, str(column.within)])
@@ -222,6 +224,7 @@ def _cut(formula: Cut, source: pa.Array) -> pa.Array:
     numbers = pc.fill_null(source, 0).to_numpy(zero_copy_only=False).astype(np.float64)
     edges = np.asarray(formula.edges, dtype=np.float64)
     bands = np.searchsorted(edges, numbers, side="right") - 1
+    # The last band includes its upper end, as the last bin of a column does.
     bands[numbers == edges[-1]] = len(formula.labels) - 1
     valid = source.is_valid().to_numpy(zero_copy_only=False) & (bands >= 0) & (bands < len(formula.labels))
     return pa.array(formula.labels, pa.string()).take(pa.array(np.where(valid, bands, 0), mask=~valid))
@@ -340,6 +343,7 @@ class TableCodec:
         }
         for name in sorted((chosen or set()) | set(found) | set(given)):
             _check_fixed(schema.column(name), is_labelled=name in found, is_cut=name in given)
+        # A codec read from a file says it itself: the first format had no such codes, whatever its schema says by now.
         keeps = schema.unreadable == "keep" if unreadable is None else unreadable
         odd = _Odd.JUDGED if judging else _Odd.CODED if keeps else _Odd.LEFT_OUT
         fixed = _FixedCodes(found, given, pooled, odd)
@@ -397,6 +401,7 @@ class TableCodec:
 
     def without_values(self) -> "TableCodec":
         """The same codec, which holds nothing of any value that this one has coded."""
+        # What it keeps of values (texts and their codes) is private, and a codec goes into the release.
         found = copy.copy(self)
         found._passes = ColumnPasses()
         return found
@@ -420,6 +425,7 @@ class TableCodec:
         for chunk in _chunks(values):
             part = codes[start : start + len(chunk)]
             start += len(chunk)
+            # Which way is taken depends on the length alone, and both give the same codes (`codec/kernels.py`).
             if len(chunk) < LEAST_ROWS or not self._passes.code(name, codec, chunk, part):
                 _encode_generally(codec, chunk, part)
         return codes
@@ -643,11 +649,13 @@ class MergedCodec(TableCodec):
     """
 
     def __init__(self, full: TableCodec, places: Mapping[str, npt.NDArray[np.integer]]) -> None:
+        # All of the other's state, cached answers included; those that speak of codes are replaced below.
         self.__dict__.update(full.__dict__)
         self._full = full
         tied = {name for rule in full.structural_zeros for name in rule.clique}
         for name, merged in places.items():
             _check(full.domain, name, merged)
+            # A merged code may hold possible and impossible ones, and then no rule can be said of it.
             if name in tied:
                 raise UsageError(f"column {name!r}", "is named by a rule, so its codes cannot be merged.")
         sizes = {name: int(merged.max()) + 1 for name, merged in places.items()}
@@ -682,6 +690,7 @@ def _with_none(full: TableCodec, name: str, merged: npt.NDArray[np.integer], siz
     """The merged codes, and one past the last for the number that stands for no code, where there is one."""
     if name not in full.leaving_out:
         return merged.astype(code_type(size))
+    # No code stays no code, so that its row is still left out.
     return np.append(merged, size).astype(code_type(size + 1))
 
 

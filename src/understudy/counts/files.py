@@ -276,6 +276,7 @@ def _paths(text: str) -> list[Path]:
     path = Path(text)
     try:
         is_file, is_folder = path.is_file(), path.is_dir()
+        # Sorted, because the order in which a disk lists files is nobody's choice.
         found = sorted(Path(name) for name in glob.glob(text, recursive=True)) if glob.has_magic(text) else []
     except (OSError, ValueError) as cause:
         raise InputError(text, "is not a usable path.") from cause
@@ -374,9 +375,11 @@ def _open(container: Container, path: Path) -> AbstractContextManager[ByteStream
 
 def _text_headed(asked: Container, suffix: str) -> Container:
     (path,) = asked.paths
+    # Without a header the first line is somebody's row.
     if not asked.dialect.first_line_names:
         return _nameless(asked, DELIMITERS[suffix])
     with _open(asked, path) as stream:
+        # No more than the header line needs. It is public; what follows it is not, and is not looked at.
         start = read_up_to(stream, 4096)
     first_line = start.splitlines()[0] if start.strip() else b""
     if plain_encoding(asked.dialect.encoding) == "utf-8" and (start.startswith(WIDE_MARKS) or b"\0" in first_line):
@@ -439,6 +442,7 @@ def _json_headed(asked: Container) -> Container:
         with _open(asked, path) as stream:
             names: Sequence[str] | None = json_header(stream)
     else:
+        # Given names spare a look at the first line, whose keys are those of one row.
         names = asked.dialect.names
     if names is None:
         rule = "its first line is not an object with keys."
@@ -514,11 +518,9 @@ def connect_read_only(path: Path, settings: Settings | None = None) -> "duckdb.D
     """A locked-down connection that can read one database file and nothing else."""
     import duckdb  # takes a quarter of a second, and only files of its own need it
 
-    try:
+    # The engine's own words may quote the file, so its error is neither shown nor chained.
+    with suppress(duckdb.Error, OSError, ValueError):
         return silenced(duckdb.connect(str(path), read_only=True, config={**LOCKED, **(settings or {})}))
-    except (duckdb.Error, OSError, ValueError):
-        failed = True
-    assert failed
     raise InputError(
         str(path), "cannot be opened as a DuckDB database.", "Is it damaged, in use, or of a newer version?"
     )
@@ -636,8 +638,10 @@ def parquet_batches(
             yield sum(metadata.row_group(group).num_rows for group in groups), {}
             return
         rows = batch_rows(len(wanted))
+        # By bytes as well as by rows: a batch of long texts could exceed memory after the charge.
         rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(metadata)))
         texts = [field.name for field in plain.schema_arrow if field.name in wanted and _is_text(field.type)]
+        # As dictionaries, so that each distinct text is coded once; Arrow fails on a dictionary beyond 2 GiB.
         coded = [name for name in texts if not _is_vast(metadata, name)]
     with pq.ParquetFile(
         place,
@@ -648,6 +652,7 @@ def parquet_batches(
         coerce_int96_timestamp_unit=INT96_UNIT,
     ) as file:
         for fetched in _fetched(metadata, groups) if ahead else [list(groups)]:
+            # Threads are one per part of the table (`parts`); Arrow's own would come on top of them.
             for batch in file.iter_batches(rows, row_groups=fetched, columns=wanted, use_threads=False):
                 place_of = {name: position for position, name in enumerate(batch.schema.names)}
                 yield batch.num_rows, {name: batch.column(place_of[name]) for name in wanted}
@@ -732,6 +737,7 @@ def _database_batches(path: Path, table: str, wanted: list[str], *, memory_bytes
 
     settings: Settings = {"memory_limit": f"{memory_bytes}B", "threads": threads}
     done = 0
+    # How long a value is must not decide whether a run that was charged ends well, so a limit is tried, then lifted.
     with suppress(duckdb.OutOfMemoryException):
         for rows, batch in _query_batches(path, table, wanted, settings):
             yield rows, batch
@@ -739,6 +745,7 @@ def _database_batches(path: Path, table: str, wanted: list[str], *, memory_bytes
         return
     with suppress(duckdb.OutOfMemoryException):
         for rows, batch in _query_batches(path, table, wanted, {"threads": 1}):
+            # DuckDB scans in the order of insertion, so what was handed over already is skipped by its number.
             left = min(rows, done)
             done -= left
             if rows > left:
@@ -767,6 +774,7 @@ def quoted(name: str) -> str:
     >>> quoted('a"; DROP TABLE b')
     '"a""; DROP TABLE b"'
     """
+    # The only text of others that becomes part of a command; values are never put into one.
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -834,6 +842,7 @@ def in_plain_numbers(
     found = dict(batch)
     for column in schema.modelled:
         if isinstance(column, Integer | Float) and not column.decimal and column.name in found:
+            # With the file's sign, and all else as the column declares it.
             form = NumberForm(decimal or "", column.thousands, column.prefix, column.suffix, column.parentheses)
             known = pa.array(missing_texts(column), pa.large_string())
             found[column.name] = _plain_numbers(found[column.name], form, known)

@@ -34,7 +34,9 @@ LARGE_CELLS, LONG_BLOCK_ROWS, LONG_BLOCK_VALUES = 1 << 15, 524_288, 1 << 23
 STRIP_ROWS = 8_192
 INTERLEAVED_CELLS = 512  # tables up to this size are kept four times
 COPIES = 4
+# Even if all of them fall in one cell, its 32 bits do not wrap.
 FLUSH_ROWS = (1 << 32) - 1
+# Cell numbers are 32-bit numbers in the kernels.
 MOST_CELLS = 1 << 32
 
 
@@ -70,6 +72,8 @@ def _locate(block, rows, picks, factors, index):  # type: ignore[no-untyped-def]
 @compiled()  # pragma: no cover
 def _tally(index, rows, cells):  # type: ignore[no-untyped-def]
     for i in range(rows):
+        # No bounds are checked here. A number beyond the stated sizes would write into other memory, so rows without a
+        # code have to be gone by now (`rows_with_codes`).
         cells[np.intp(index[i])] += np.uint32(1)
 
 
@@ -97,6 +101,7 @@ def _count_block(block, rows, picks, factors, widths, layout, cells, narrow, wid
         for low in range(0, rows, narrow.size):
             strip = block[:, low : min(low + narrow.size, rows)]
             here = strip.shape[1]
+            # Sixteen bits number all cells, so twice as many rows fit each vector instruction.
             if size <= 65536:
                 _locate(strip, here, columns, weights, narrow)
                 if copies == 1:
@@ -177,6 +182,7 @@ class TableCounter:
 
     def _count_held(self) -> None:
         """Counts the rows of the block, which is empty then."""
+        # Before they are counted, because afterwards the 32 bits could have wrapped.
         if self._pending + self._held > FLUSH_ROWS:
             self._flush()
         self._pending += self._held
@@ -200,6 +206,7 @@ class TableCounter:
             group, row = places[table]
             start, size, copies = group.layout[row].tolist()
             run = group.cells[start : start + size * copies]
+            # In 64 bits from here on: this is what noise is added to.
             fresh = run.reshape(copies, size).sum(axis=0, dtype=np.int64)
             yield fresh if self._flushed is None else self._flushed[table] + fresh
 
@@ -278,6 +285,7 @@ def _mix_into(state, codes):  # type: ignore[no-untyped-def]
 
 def hash_rows(columns: Sequence[Unsigned], key: int, rows: int) -> Words:
     """A 64-bit hash of each row's codes under a public key: equal codes, equal hash, on every platform."""
+    # Not a cryptographic hash, and it need not be one: it orders the rows of one unit, under a key that is public.
     state = np.full(rows, key, np.uint64)
     for codes in columns:
         _mix_into(state, codes)
@@ -304,6 +312,8 @@ def _sip_texts(data, offsets, first, second, out):  # type: ignore[no-untyped-de
     """SipHash-2-4 with 128 bits of output of each text; arithmetic wraps modulo 2⁶⁴ on purpose."""
     for row in range(out.shape[0]):
         start, stop = offsets[row], offsets[row + 1]
+        # SipHash's own constants. Ids come from the table, so somebody may have chosen them: only a keyed hash resists
+        # that.
         v0 = first ^ np.uint64(0x736F6D6570736575)
         v1 = second ^ np.uint64(0x646F72616E646F6D) ^ np.uint64(0xEE)
         v2 = first ^ np.uint64(0x6C7967656E657261)
@@ -523,6 +533,8 @@ def _best(table: Bools, logs: Floats, limit: float, counts: Ints) -> int:
     nearly, later = counts[0], counts[1]
     for column in range(logs.size):
         if not table[column] and logs[column] <= limit:
+            # Completing a clique counts a hundred times as much as coming near one; a column of one code doubles
+            # nothing, and must not divide by 0.
             gain = (nearly[column] + 0.01 * later[column]) / max(logs[column], 0.1)
             if gain > most:
                 best, most = column, gain
@@ -610,6 +622,7 @@ def check_memory(domain: Domain, cliques: Iterable[Clique], limit_bytes: int) ->
         if name not in domain.sizes:
             clique = next(clique for clique in wanted if name in clique)
             raise UsageError(f"clique {clique!r}", f"column {name!r} is not part of the domain.")
+    # From sizes alone, and so the same before the charge as after it: nothing is refused once it was paid for.
     needed = counting_bytes(domain, wanted)
     largest = max(wanted, key=domain.cells, default=Clique())
     if needed > limit_bytes or domain.cells(largest) > MOST_CELLS:

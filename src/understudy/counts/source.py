@@ -178,6 +178,8 @@ class PrivateTable(abc.ABC):
 
     def __init_subclass__(cls) -> None:
         """Refuses a subclass that would count by itself."""
+        # Here, when a class is made, and not when it is used: a source that counts by itself could simply forget the
+        # bound.
         replaced = sorted({"bind", "label_counts", "schema"} & set(vars(cls)))
         if replaced:
             rule = f"replaces {' and '.join(replaced)}, which cut each unit to its bound for every table alike."
@@ -191,6 +193,8 @@ class PrivateTable(abc.ABC):
     @property
     def batch_bytes(self) -> int:
         """The part of the memory limit that is for batches in flight."""
+        # A quarter, because tables of counts, kept codes and rows that await their bound take one each
+        # (`streaming.py`).
         return max(LEAST_BATCH_BYTES, self.memory_bytes // 4)
 
     @property
@@ -282,6 +286,8 @@ class Texts:
 
         Readers mark it by one value. Counted as an id, it would make one unit of different people.
         """
+        # One shared mark as an id would join strangers to one unit, and the rows of one would push out those of
+        # another.
         marked = pc.fill_null(pc.equal(self.values, pa.scalar(UNREADABLE, pa.large_binary())), False)
         named = ~np.append(marked.to_numpy(zero_copy_only=False), True)[self.places]
         return self.where(named)
@@ -304,6 +310,8 @@ class Texts:
         Text that is not UTF-8 or longer than `MOST_LABEL_BYTES` can be no label, and neither can white space alone, nor
         one of the texts that mean "no value".
         """
+        # A label may be released, so it must always fit a file; and one huge value must not decide whether a run
+        # succeeds.
         short = pc.less_equal(pc.fill_null(pc.binary_length(self.values), 0), MOST_LABEL_BYTES)
         values = pc.if_else(short, self.values, pa.scalar(None, pa.large_binary()))
         try:
@@ -390,6 +398,7 @@ def object_text(value: object) -> str | None:
             return "true" if value else "false"
         if isinstance(value, float | np.floating):
             number = float(value)
+            # 5.0 and 5 are one label: a column of whole numbers with a gap comes as floats from pandas.
             return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
         if isinstance(value, int | np.integer):
             return str(int(value))
@@ -404,6 +413,7 @@ def object_text(value: object) -> str | None:
 def _shown(value: object) -> str | None:
     try:
         text = str(value)
+    # Content never raises: whether a run fails would tell what a cell holds.
     except Exception:  # noqa: BLE001 - the object is private content and may do anything
         return None
     return text if text != "<NA>" else None
@@ -433,6 +443,8 @@ class LabelNumbers:
 
     def counted(self, times: Ints) -> LabelCounts:
         """Labels in code point order with the number of rows that hold each; only labels that some row holds."""
+        # Without those that the bound left no row of. The threshold of a discovery counts on at most k labels of one
+        # unit; with a thousand of them, all but k at 0, the unit would have a thousand chances to show one.
         held = sorted(label for label, number in self._known.items() if times[number])  # as UTF-8 sorts
         counts = np.array([times[self._known[label]] for label in held], np.int64)
         return LabelCounts(tuple(label.decode("utf-8") for label in held), counts)
@@ -444,6 +456,7 @@ class LabelNumbers:
 def label_keys(labels: pa.Array) -> Words:
     """A public hash of each label, by which the rows of one unit are ranked before labels are counted."""
     raw = labels.cast(pa.large_binary()).to_pylist()
+    # A public key: ranks must be the same in every source and every run.
     digests = b"".join(hashlib.blake2b(label or b"", digest_size=8, key=b"understudy").digest() for label in raw)
     return np.frombuffer(digests, "<u8").astype(np.uint64)
 
@@ -451,19 +464,25 @@ def label_keys(labels: pa.Array) -> Words:
 KeyedRows = npt.NDArray[np.void]
 
 HASH_KEY = 0x756E646572737479  # the letters "understy"; public, so that every source and every run ranks alike
+# Public as well. A secret one would rank the rows of a unit anew in every run, and two answers of one table would be
+# about different rows.
 ORDER_KEY: HashKey = (0x756E646572737479, 0x6F72646572206B31)
 
+# Each of 1,024 buckets holds about a thousandth of the rows that did not fit, and is cut by itself.
 BUCKET_BITS = 10
 BLOCK_ROWS = 1 << 17
 
 
 def new_key() -> HashKey:
     """A key for one pass, from the operating system."""
+    # Secret, unlike the key of ranks: two ids with one hash would count as one unit, and with a known key somebody
+    # could look for such ids.
     return secrets.randbits(64), secrets.randbits(64)
 
 
 def row_priority(ids: Texts, columns: Sequence[Unsigned]) -> Words:
     """Rank key of each row within its unit, smaller first: a public hash of the id and the codes."""
+    # With the id. By codes alone the same ones would win in every unit that holds them, and counts would lean to them.
     return hash_rows([ids.hashes(ORDER_KEY)[:, 0], *columns], HASH_KEY, len(ids.places))
 
 
@@ -482,6 +501,7 @@ def _first_rows(unit: Ints, priority: Words, columns: Sequence[Unsigned], bound:
     """Positions (increasing) of each unit's first rows; none of unit −1."""
     held = np.bincount(unit[unit >= 0], minlength=1)
     crowded = np.zeros(len(held) + 1, np.bool_)  # the last entry serves null ids, numbered −1
+    # Only units beyond their bound need an order.
     crowded[:-1] = held > bound
     contested = np.flatnonzero(crowded[unit])
     simple = np.flatnonzero((unit >= 0) & ~crowded[unit])
@@ -500,6 +520,7 @@ def _ranked(rows: Ints, unit: Ints, priority: Words, columns: Sequence[Unsigned]
     one, other = order[:-1], order[1:]
     tied = (unit[one] == unit[other]) & (priority[one] == priority[other])
     one, other = one[tied], other[tied]
+    # Ties go by the codes, so that the order of the rows decides nothing; rows with equal codes are interchangeable.
     if any((codes[one] != codes[other]).any() for codes in columns):
         codes_last_first = [codes[rows] for codes in reversed(columns)]
         order = rows[np.lexsort((*codes_last_first, priority[rows], unit[rows]))]
@@ -546,6 +567,7 @@ class UnitRows:
                 other units, or these would decide which rows of a unit count.
         """
         valid = ids.places >= 0
+        # From here on an id is 128 keyed bits: neither its text nor its length reaches a buffer or the disk.
         hashes = ids.hashes(self._key)[valid]
         rows = np.empty(len(hashes), self._record)
         rows["first"], rows["second"] = hashes[:, 0], hashes[:, 1]
@@ -603,6 +625,8 @@ class UnitRows:
         if self._file is None:
             self._file = NamelessFile()
             self._buckets = [[] for _ in range(1 << BUCKET_BITS)]
+        # By the keyed hash alone: no unit is split over buckets, and without the key nobody can fill one of them on
+        # purpose.
         bucket = (rows["first"] >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
         ends = np.cumsum(np.bincount(bucket, minlength=1 << BUCKET_BITS)) * rows.itemsize
         start = self._file.append(_as_bytes(rows).take(np.argsort(bucket, kind="stable"), axis=0))
@@ -619,6 +643,7 @@ def _as_bytes(rows: KeyedRows) -> Bytes:
 def _numbered_pairs(first: Words, second: Words) -> Ints:
     """A number per distinct pair of words: 0, 1, 2, …"""
     order = np.argsort(first, kind="stable")
+    # One word tells nearly all units apart; both are sorted by only if that one is tied.
     differs = first[order[1:]] != first[order[:-1]]
     if (~differs & (second[order[1:]] != second[order[:-1]])).any():
         order = np.lexsort((second, first))
@@ -632,6 +657,7 @@ class NamelessFile:
     """A temporary file that has no name, so that nothing stays of it whatever becomes of the process."""
 
     def __init__(self) -> None:
+        # Unlinked as it is made: nobody else can open it, and a kill leaves nothing behind.
         self._stream = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
         self._end = 0
 

@@ -91,6 +91,7 @@ PACKAGES = ("understudy", "numpy", "pyarrow", "numba")
 ENCRYPTED_DISK = "spark.io.encryption.enabled"
 ENCRYPTED_NETWORK = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
 RECORDS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# Spark's own limit counts records; ours are whole blocks of rows, so few of them make a batch.
 CODED_RECORDS = 8  # records of coded rows in one Arrow batch; each holds up to 4 million codes
 MOST_PASS_BYTES = 64 << 20  # tables of one pass on an executor, at four bytes a cell
 MOST_TASK_BYTES = 512 << 20
@@ -138,6 +139,7 @@ class SparkTable(PrivateTable):
             if not encrypted_elsewhere:
                 _check_encryption(self.spark, self.where)
             # By position: names may hold dots and backticks, or differ in case alone.
+            # Also so that no name from the table becomes part of a query.
             self._frame = frame.toDF(*(f"c{place}" for place in range(len(header))))
             self._plan()
             _check_versions(self.spark, self.where)
@@ -243,6 +245,7 @@ def _session(where: str) -> "tuple[SparkSession, bool]":
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
+    # The user's own session, which is not ours to stop or to set up anew.
     if active is not None:
         return active, False
     builder = SparkSession.builder.appName("understudy").config(ENCRYPTED_DISK, "true")
@@ -452,6 +455,7 @@ class SparkSource(ChunkedSource):
         with running(self._spark, CODED_RECORDS):
             parts = _asked(lambda: kept.toArrow(), self._table.where, _BROKE, _LOOK)
         first, last_task, most = 0, -1, -1
+        # Task by task: numbers of units go on from those of the task before.
         for batch in parts.sort_by([("task", "ascending")]).to_batches():
             for task, (rows, packed) in zip(_tasks_of(batch), tasks.records_of(batch), strict=True):
                 columns = tasks.uncoded(packed, rows, kinds)
@@ -465,6 +469,7 @@ class SparkSource(ChunkedSource):
 
     def _ask(self, question: tasks.TaskQuery, cells: int) -> Merge:
         """The merged answer of all tasks."""
+        # One snapshot for all questions of a run: a table that changes in between would be two tables under one charge.
         kept, merge = self._snapshot(), question.merge()
         with _sent(self._spark, (self._coding, question)) as public:
 
@@ -534,6 +539,7 @@ def _coded_rows(rows: "DataFrame", public: Any, coding: tasks.Coding, key: HashK
 def _checkpoint(coded: "DataFrame", spark: "SparkSession") -> "DataFrame":
     from pyspark import StorageLevel
 
+    # Twice on a cluster, since a lost block is never made again: the table may be another one by then.
     level = StorageLevel.MEMORY_AND_DISK if _is_local(spark) else StorageLevel.MEMORY_AND_DISK_2
     return coded.localCheckpoint(eager=True, storageLevel=level)
 
@@ -541,6 +547,7 @@ def _checkpoint(coded: "DataFrame", spark: "SparkSession") -> "DataFrame":
 def _check_whole(kept: "DataFrame", where: str) -> None:
     """Ends the run if a task has failed, or if the rows of some unit came to two tasks: the bound would not hold."""
     rows = _asked(lambda: kept.filter("n <= 0").select("bucket", "n").collect(), where, _BROKE, _LOOK)
+    # A task that fails answers with −1 instead of raising, because Spark would quote a row in its own message.
     if any(row["n"] < 0 for row in rows):
         raise InputError(where, _BROKE, _LOOK)
     _check_buckets(Counter(row["bucket"] for row in rows))
@@ -548,6 +555,7 @@ def _check_whole(kept: "DataFrame", where: str) -> None:
 
 def _check_buckets(tasks_of_bucket: Mapping[int, int]) -> None:
     if max(tasks_of_bucket.values(), default=0) > 1:
+        # Each task would keep k rows of a unit that came to both.
         raise AssertionError("Spark sent rows of one bucket to two tasks, so that the bound of units would not hold")
 
 
@@ -630,10 +638,12 @@ def spark_labels(table: SparkTable, column: str) -> LabelCounts:
     if unit.column is None:
         times = np.array([found[label] for label in labels], np.int64)
     else:
+        # Tasks know a label by its keyed hash, so that no label is shuffled or written to an executor's disk.
         hashes = texts_of(pa.array(labels, pa.binary())).hashes(key)
         order = np.lexsort((hashes[:, 1], hashes[:, 0]))
         times = np.zeros(len(labels), np.int64)
         times[order] = _bounded_labels(table, column, labelling.knowing(hashes[order]), key)
+    # Without labels of which the bound left no row; see `LabelNumbers.counted`.
     held = np.flatnonzero(times)
     return LabelCounts(tuple(labels[place].decode("utf-8") for place in held.tolist()), times[held])
 

@@ -85,6 +85,7 @@ Column = npt.NDArray[Any]  # codes are unsigned, numbers of units are not
 Block = tuple[int, list[Column]]
 """A number of rows and some of their columns."""
 
+# Somebody else's work on this disk should not fail for a copy that we can do without.
 SPARE_BYTES = 1 << 30
 """What a copy that only saves time leaves free on the disk."""
 
@@ -150,6 +151,8 @@ class ChunkedSource(abc.ABC):
         self._check_partitions(partitions)
         totals = [np.zeros(partition.cells, np.int64) for partition in partitions]
         used = {name for partition in partitions for name in partition.columns}
+        # In one stream: partitions of a query may share what they worked out for a batch (`Within` in
+        # `privacy/trees.py`).
         for _, chunk in self._chunks([name for name in self.domain.columns if name in used]):
             for partition, total in zip(partitions, totals, strict=True):
                 cells = partition.assign({name: chunk[name] for name in partition.columns})
@@ -174,6 +177,7 @@ class ChunkedSource(abc.ABC):
         parts = list(self._holders())
         codes = np.concatenate([self._stacked(0, {}), *(self._stacked(rows, chunk) for rows, chunk, _ in parts)])
         if not parts or parts[0][2] is None:
+            # Each row is a unit of its own.
             return Records(codes, np.arange(len(codes) + 1, dtype=np.int64))
         return grouped(codes, np.concatenate([holders for _, _, holders in parts if holders is not None]))
 
@@ -304,6 +308,7 @@ class SortedCells:
         indices = np.concatenate([np.zeros(0, np.int64), *(cells for cells, _ in self._waiting)])
         counts = np.concatenate([np.zeros(0, np.int64), *(times for _, times in self._waiting)])
         order = np.argsort(indices, kind="stable")
+        # Merged cells come in increasing order, whatever the order of the rows was.
         indices, counts = indices[order], counts[order]
         first = np.flatnonzero(np.r_[True, indices[1:] != indices[:-1]][: len(indices)])
         total = np.add.reduceat(counts, first) if len(first) else counts
@@ -378,6 +383,7 @@ class KeptCodes:
                 return
         except OSError:  # a full disk, a limit of the process, a folder that vanished
             pass
+        # Given up as a whole: with a part of the rows kept, a later question would count those alone.
         self._parts = None
 
     def close(self, part: int) -> None:
@@ -434,6 +440,7 @@ class StreamedSource(ChunkedSource):
 
     def _parts(self, columns: Sequence[str], most: int) -> Sequence[Chunks]:
         if self._table.schema.unit.column is not None:
+            # A unit's rows may lie anywhere in the table, so its bound needs all of them in one place, and no threads.
             return [self._bounded(columns)]
         kept = self._cache
         if kept is not None and set(columns) <= set(kept.columns):
@@ -455,6 +462,7 @@ class StreamedSource(ChunkedSource):
                 self._keeps = not kept.given_up
             yield rows, chunk
         kept.close(number)
+        # Only a pass that has seen every row: a reader that broke off half way must not look like a shorter table.
         if self._keeps and kept.complete:
             self._cache = kept
 
@@ -489,10 +497,13 @@ class StreamedSource(ChunkedSource):
         if self._kept is None:
             unit = self._table.schema.unit
             assert unit.column is not None
+            # All columns, whatever was asked about: rows are ranked by all of their codes, so that every question is
+            # about the same rows of a unit.
             names, origin = self.domain.columns, self._codec.origin
             rows = UnitRows([self._codec.dtype(name) for name in names], unit.rows, self._table.batch_bytes)
             for _, batch in _read(self._table, list(dict.fromkeys([*map(origin, names), unit.column]))):
                 codes = {name: self._codec.encode(name, batch[origin(name)]) for name in names}
+                # Rows without a code go before the bound, so that they take nobody's place in it.
                 ids = texts_of(batch[unit.column]).only_ids().only_at(rows_with_codes(self._codec, codes))
                 rows.add(ids, list(codes.values()))
             kept = ColumnBlocks(self._cache_bytes)
