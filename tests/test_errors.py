@@ -6,7 +6,7 @@ from understudy.errors import below, place, shown, suggest
 
 def test_problem_reads_as_place_rule_next_step() -> None:
     problem = errors.Problem("columns.age.upper", "(0) must be above lower (17).", "Fix the bounds.")
-    assert str(problem) == "columns.age.upper: (0) must be above lower (17). Fix the bounds."
+    assert str(problem) == "columns.age.upper (0) must be above lower (17). Fix the bounds."
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_suggestions_are_short() -> None:
 
 def test_a_size_beyond_every_machine_reads_well() -> None:
     said = str(errors.ResourceError("method x", 2**80, 2**30, "Use fewer columns."))
-    assert said == "method x: needs over 1,000,000 PiB, the limit is 1 GiB. Use fewer columns."
+    assert said == "method x needs over 1,000,000 PiB, but the limit is 1 GiB. Use fewer columns."

@@ -42,7 +42,7 @@ def test_unknown_choices(value):
 
 @pytest.mark.parametrize("value", [0, 6, 2.0, "2", True, None])
 def test_wrong_whole_numbers(value):
-    with pytest.raises(UsageError, match="layers: must be a whole number from 1 to 5, got"):
+    with pytest.raises(UsageError, match="layers must be a whole number from 1 to 5, got"):
         check_whole("layers", value, 1, 5)
 
 
@@ -55,19 +55,19 @@ def test_large_limits_are_spelled_with_commas():
 
 @pytest.mark.parametrize("value", [0, 0.0, 1, 1.0, -0.1, 1.5, float("nan"), True, "0.5", None])
 def test_wrong_shares(value):
-    with pytest.raises(UsageError, match="total_share: must lie between 0 and 1, both excluded, got"):
+    with pytest.raises(UsageError, match="total_share must lie between 0 and 1, both excluded, got"):
         check_share("total_share", value)
 
 
 @pytest.mark.parametrize("value", [-1e-9, 0.51, float("nan"), float("inf"), True, "0.5", None])
 def test_wrong_numbers(value):
-    with pytest.raises(UsageError, match=r"growth_share: must be a number from 0 to 0\.5, got"):
+    with pytest.raises(UsageError, match=r"growth_share must be a number from 0 to 0\.5, got"):
         check_number("growth_share", value, 0.0, 0.5)
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", None])
 def test_wrong_flags(value):
-    with pytest.raises(UsageError, match="published: must be true or false, got"):
+    with pytest.raises(UsageError, match="published must be true or false, got"):
         check_flag("published", value)
 
 
@@ -232,13 +232,13 @@ def test_values_that_are_no_text_are_left_alone():
     ],
 )
 def test_text_that_does_not_fit(name, text, rule):
-    with pytest.raises(UsageError, match=f"option '{name}' of method x: must be {rule}, got '{text}'"):
+    with pytest.raises(UsageError, match=f"option '{name}' of method x must be {rule}, got '{text}'"):
         read_options("method x", HINTS, {name: text})
     assert spelled(HINTS[name]) == rule
 
 
 def test_unknown_names():
-    with pytest.raises(UsageError, match=r"'numbr': is not an option of metric y.*Did you mean \"number\""):
+    with pytest.raises(UsageError, match=r"'numbr' is not an option of metric y.*Did you mean \"number\""):
         read_options("metric y", HINTS, {"numbr": "1"})
     with pytest.raises(UsageError, match="It has no options"):
         read_options("metric y", {}, {"number": "1"})

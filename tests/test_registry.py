@@ -109,9 +109,9 @@ def test_other_packages_add_names_and_take_none_over(registry: Registry[object])
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.what)
 def test_what_cannot_be_used_is_named(registry: Registry[object], monkeypatch: pytest.MonkeyPatch) -> None:
     offering(monkeypatch, *BROKEN)
-    with pytest.raises(UsageError, match=r"'broken': is offered by a package as .*Nowhere', which cannot be loaded"):
+    with pytest.raises(UsageError, match=r"'broken' is offered by a package as .*Nowhere', which cannot be loaded"):
         registry.find("broken")
-    with pytest.raises(UsageError, match=r"'bad': is offered by a package as .*HERE', which is no subclass of"):
+    with pytest.raises(UsageError, match=r"'bad' is offered by a package as .*HERE', which is no subclass of"):
         registry.find("bad")
 
 

@@ -11,18 +11,33 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+PREDICATE = re.compile(
+    r"\(|(?:"
+    "and|answers|appears|are|asks?|belongs|broke|can|cannot|contains|costs?|differs?|do|does|ends?|exceeds|excludes|"
+    "exists|expands|fits|follows|gets|gives|goes|hands|has|have|holds?|is|lacks|leads|leaves?|lets|lies|looks|makes|"
+    "matches|may|must|names|needs?|of|opens|overlap|pays|pools|protects|reads|says|speaks|still|suggests|takes|uses|"
+    "was|were|would"
+    r")\b(?!,)"
+)
+"""How a rule begins that continues its place to one sentence; any other rule is a sentence of its own."""
+_LINE = re.compile(r"(?::\d+|: ?)\Z")
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: the place as the user wrote it, the rule (with what was given), the next step."""
+    """One thing that is wrong: the place as the user wrote it, the rule (with what was given), the next step.
+
+    >>> str(Problem("delta", "must be a number.")), str(Problem("copies_mode", "'some' is not known."))
+    ('delta must be a number.', "copies_mode: 'some' is not known.")
+    """
 
     where: str
     rule: str
     fix: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.rule}"
-        return f"{text} {self.fix}".rstrip()
+        joint = " " if PREDICATE.match(self.rule) and not _LINE.search(self.where) else ": "
+        return f"{self.where}{joint}{self.rule} {self.fix}".rstrip()
 
 
 class UnderstudyError(Exception):
@@ -70,7 +85,7 @@ class BudgetError(UnderstudyError, ValueError):
 
     def __init__(self, step: str, requested: str, left: str, fix: str) -> None:
         self.step, self.requested, self.left, self.fix = step, requested, left, fix
-        super().__init__(f"{step}: asks for {requested}, but {left} is left. {fix}")
+        super().__init__(str(Problem(step, f"asks for {requested}, but {left} is left.", fix)))
 
 
 class LedgerError(UnderstudyError, RuntimeError):
@@ -97,10 +112,8 @@ class ResourceError(UnderstudyError, MemoryError):
     def __init__(self, where: str, needed_bytes: int, limit_bytes: int, fix: str) -> None:
         self.needed_bytes, self.limit_bytes = needed_bytes, limit_bytes
         needed = size_text(needed_bytes)
-        sizes = (
-            f"needs {needed if needed.startswith('over') else f'about {needed}'}, the limit is {size_text(limit_bytes)}"
-        )
-        super().__init__(f"{where}: {sizes}. {fix}")
+        about = needed if needed.startswith("over") else f"about {needed}"
+        super().__init__(str(Problem(where, f"needs {about}, but the limit is {size_text(limit_bytes)}.", fix)))
 
 
 class ReleaseError(UnderstudyError, ValueError):

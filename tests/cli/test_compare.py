@@ -100,7 +100,7 @@ def test_limits_of_a_study_do_not_go_with_a_choice(folder: Path, limit: tuple[ob
     methods = ("--method", "independent", "--method", "laplace", "--epsilon", 2, "--choose", 1)
     shown = run(*_words(folder, *methods, "--ledger", folder / "ledger.db", *limit))
     assert (shown.status, shown.panels) == (2, 1)
-    assert f"{limit[0]}: cannot be combined with --choose" in shown.words
+    assert f"{limit[0]} cannot be combined with --choose" in shown.words
     assert account.balance("people").releases == 0
     assert not (folder / "study").exists()
 

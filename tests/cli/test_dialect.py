@@ -54,14 +54,14 @@ def test_flags_win(tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path) -> None:
     path = table(tmp_path)
     for words, said in (
-        (("--delimiter", "ab"), "--delimiter: must be one ASCII character"),
+        (("--delimiter", "ab"), "--delimiter must be one ASCII character"),
         (("--encoding", "utf-7"), "--encoding: 'utf-7' is neither"),
-        (("--decimal", "x"), "--decimal: must be"),
+        (("--decimal", "x"), "--decimal must be"),
         (("--names", "a,b,c,d,e"), "and --names lists 5. One is needed for each"),
-        (("--no-header",), "--no-header: leaves the columns without names"),
-        (("--no-header", "--names", "a,a"), "--names: must differ"),
+        (("--no-header",), "--no-header leaves the columns without names"),
+        (("--no-header", "--names", "a,a"), "--names must differ"),
         (("--no-header", "--names", "@nowhere"), "cannot be read"),
-        (("--most-bytes", "many"), "--most-bytes: must be a size"),
+        (("--most-bytes", "many"), "--most-bytes must be a size"),
     ):
         shown = run("schema", "draft", path, "-o", tmp_path / "s.yaml", *words)
         assert (shown.status, shown.panels) == (2, 1)

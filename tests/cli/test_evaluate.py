@@ -89,7 +89,7 @@ def test_nothing_is_written_into_a_release(place: Workspace) -> None:
         (("--metric", "rules", "--set", "pmse.draws=3"), "not asked for"),
         (("--seed", "-1"), "seed"),
         (("--metric", "rules", "--formula", "income ~ age"), "is for regression and ci_overlap"),
-        (("--metric", "regression"), "metric 'regression': fits a model, and none is given. Give formula"),
+        (("--metric", "regression"), "metric 'regression' fits a model, and none is given. Give formula"),
         (("--metric", "ci_overlap", "--set", "ci_overlap.level=0.9"), "fits a model, and none is given."),
     ],
 )

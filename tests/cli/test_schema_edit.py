@@ -116,13 +116,13 @@ def test_answers_may_come_through_a_pipe(path: Path, monkeypatch: pytest.MonkeyP
 def test_input_that_ends_is_told_and_nothing_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = typed(path, "\n", monkeypatch)
     assert (shown.status, shown.panels) == (2, 1)
-    assert "standard input: has ended" in shown.words
+    assert "standard input has ended" in shown.words
     assert "1 answered and saved, 2 still open" in shown.words
     assert "guess" not in path.read_text(encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", None)
     shown = run("schema", "edit", path)
     assert (shown.status, shown.panels) == (2, 1)
-    assert "standard input: is closed" in shown.words
+    assert "standard input is closed" in shown.words
 
 
 def test_without_open_places_the_check_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

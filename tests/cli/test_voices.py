@@ -40,8 +40,8 @@ CASES: dict[str, tuple[Call, tuple[object, ...], str, str]] = {
     "delta out of range": (
         lambda place: _synthesize(place, delta=-0.5),
         ("--delta", "-0.5"),
-        "delta: must be a number from 0",
-        "--delta: must be a number from 0",
+        "delta must be a number from 0",
+        "--delta must be a number from 0",
     ),
     "delta missing": (
         lambda place: _synthesize(place, method="mst"),
@@ -98,7 +98,8 @@ def test_a_draft_speaks_in_both_voices(place: Workspace) -> None:
 
 
 def test_what_a_user_wrote_is_left_as_it_is() -> None:
-    for text in ("output 'rows=3.csv': is not free.", 'column "seed=1": is twice.', "Run `x delta=1`.", "my_rows=3"):
+    quoted = ("output 'rows=3.csv' is not free.", 'column "seed=1" is twice.', "Run `x delta=1`.")
+    for text in (*quoted, "my_rows=3", "Rows are drawn.", "rows"):
         assert in_flags(text) == text
 
 

@@ -44,9 +44,9 @@ def test_totals_are_sums_of_whole_units_rounded_up(bill: Bill) -> None:
 
 
 def test_a_total_that_is_no_budget_says_so(bill: Bill) -> None:
-    with pytest.raises(UsageError, match="all releases and the choice together: delta: must be"):
+    with pytest.raises(UsageError, match="all releases and the choice together: delta must be"):
         bill.total([Budget(1.0, 0.6), Budget(1.0, 0.6)])
-    with pytest.raises(UsageError, match="all releases and the choice together: epsilon: must be"):
+    with pytest.raises(UsageError, match="all releases and the choice together: epsilon must be"):
         bill.total([Budget(6e5), Budget(6e5)])
 
 

@@ -84,7 +84,7 @@ def test_a_method_too_large_stays_in_the_study_if_another_can_run() -> None:
 
 
 def test_an_error_says_which_method_at_which_epsilon() -> None:
-    with pytest.raises(UsageError, match=r"^mst at ε = 1: needs δ"):
+    with pytest.raises(UsageError, match=r"^mst at ε = 1 needs δ"):
         check_study(Tables(table(20)), SCHEMA, _settings("independent", "mst"), LIMITS)
 
 

@@ -64,9 +64,9 @@ def test_what_is_published_states_every_part_and_who_is_protected(tmp_path: Path
 def test_a_total_that_is_no_budget_is_refused_before_a_charge(tmp_path: Path) -> None:
     account = Ledger.create(tmp_path / "ledger.db", dataset="people", cap=Budget(1e6, 0.9), composition="zcdp")
     request = {"methods": ["mst", "independent"], "choice_epsilon": 1.0, "ledger": account, "out": tmp_path / "out"}
-    with pytest.raises(UsageError, match="together: delta: must be a number from 0 to below 1"):
+    with pytest.raises(UsageError, match="together: delta must be a number from 0 to below 1"):
         choose(table(50), SCHEMA, epsilon=1.0, delta=0.6, **request)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="together: epsilon: must be a number above 0 and at most 1,000,000"):
+    with pytest.raises(UsageError, match="together: epsilon must be a number above 0 and at most 1,000,000"):
         choose(table(50), SCHEMA, epsilon=6e5, delta=0.1, **request)  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
     assert account.balance("people").releases == 0

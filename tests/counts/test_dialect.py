@@ -186,7 +186,7 @@ def test_declared_names_stand_for_those_of_a_header(tmp_path: Path) -> None:
     assert len(rows(read_table(path, names=["x", "y", "z"]), ["x"])) == 2
     with pytest.raises(InputError, match="has 3 names, and names= lists 2"):
         container_of(read_table(path, names=["x", "y"], header=True))
-    with pytest.raises(UsageError, match="header: is false, so names"):
+    with pytest.raises(UsageError, match="header is false, so names"):
         read_table(path, header=False)
 
 
@@ -255,7 +255,7 @@ def test_a_decimal_that_groups_thousands_elsewhere_is_refused(tmp_path: Path) ->
     path = tmp_path / "t.csv"
     path.write_text("wage;n\n1,5;1\n")
     schema = Schema((Float(name="wage", lower=0.0, upper=9.0, thousands=","),), Unit())
-    with pytest.raises(UsageError, match="decimal: is ',', by which column 'wage' groups thousands"):
+    with pytest.raises(UsageError, match="decimal is ',', by which column 'wage' groups thousands"):
         open_table(read_table(path, decimal=","), schema)
 
 

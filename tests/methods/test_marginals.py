@@ -142,7 +142,7 @@ def test_syntax_is_checked_before_the_columns_are_known():
     check_workload("workload", "anything×else:2")
     with pytest.raises(UsageError, match="workload"):
         check_workload("workload", "a×")
-    with pytest.raises(UsageError, match="workload: must be text, got 3"):
+    with pytest.raises(UsageError, match="workload must be text, got 3"):
         Aim(workload=3)
 
 

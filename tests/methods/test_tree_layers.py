@@ -143,7 +143,7 @@ def test_options_of_the_fit_are_checked_where_they_are_given():
         for method in (Steps, RandomPartition):
             with pytest.raises(UsageError, match=next(iter(options))):
                 method(**options)
-    with pytest.raises(UsageError, match="known_rows: must be a whole number, at least 0, got -1"):
+    with pytest.raises(UsageError, match="known_rows must be a whole number, at least 0, got -1"):
         Steps(n_policy="public", known_rows=-1)
 
 

@@ -150,7 +150,7 @@ def test_pure_claims_are_rounded_up(epsilon: int, delta: int) -> None:
 
 
 def test_delta_is_needed_and_can_be_used_up() -> None:
-    with pytest.raises(UsageError, match="delta: must be above 0 for Gaussian"):
+    with pytest.raises(UsageError, match="delta must be above 0 for Gaussian"):
         Budget(1.0).cost("zcdp")
     budget = Budget(1.0, 1e-9)
     with pytest.raises(UsageError, match="set aside"):
@@ -267,7 +267,7 @@ def test_bad_arguments_name_the_step() -> None:
     with pytest.raises(UsageError, match="step: the sensitivity"):
         selection_rate(Cost(epsilon=UNIT), Fraction(0), "step", monotone=True)
     for delta in (0, -1, DELTA_UNIT):
-        with pytest.raises(UsageError, match="discover town: needs a part of δ"):
+        with pytest.raises(UsageError, match="discover town needs a part of δ"):
             discovery_threshold(laplace, 1, delta, "discover town")
     for call in (lambda: discovery_threshold(gaussian, 1, 5, "step"), lambda: check_sparse(gaussian, 9, 1, "step")):
         with pytest.raises(UsageError, match=r"step: .*Laplace noise"):

@@ -156,7 +156,7 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
     "policy weakened": (lambda f: _replace(f, "card.html", "default-src", "script-src"), "security policy"),
     "other method in settings": (lambda f: _config(f, method="laplace"), "not what the statement says"),
     "settings broken": (lambda f: _config(f, seed="x"), "form of a run's settings"),
-    "other schema": (lambda f: _replace(f, "schema.yaml", "upper: 99", "upper: 98"), "schema.yaml: is not what"),
+    "other schema": (lambda f: _replace(f, "schema.yaml", "upper: 99", "upper: 98"), "schema.yaml is not what"),
     "schema broken": (lambda f: ((f / "schema.yaml").write_text("a: [1"), relisted(f)), "schema.yaml"),
     "other codes in the model": (_model_total, "model"),
     "codes broken": (lambda f: ((f / "model/codec-1.json").write_text("[]"), relisted(f)), "fit the schema"),

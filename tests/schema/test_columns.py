@@ -84,7 +84,7 @@ def zoned(zone: object = "UTC", **more: object) -> Datetime:
 AMBIGUOUS = dt.datetime(2020, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
 
 WRONG = [
-    (integer(17, 0), "columns.n.upper: (0) must be above lower (17)"),
+    (integer(17, 0), "columns.n.upper (0) must be above lower (17)"),
     (integer("0", 9), "'0' must be a whole number"),
     (integer(split=5), "columns.n.split: 5 must be a list of at most 100 divisors"),
     (integer(split=(100, 1)), "columns.n.split: 1 must be a whole number above 1"),
@@ -271,7 +271,7 @@ def messages(formula: object) -> list[str]:
 @pytest.mark.parametrize(
     ("formula", "reason"),
     [
-        (LinearSum({}), "columns.d.sum.weights: must give a weight"),
+        (LinearSum({}), "columns.d.sum.weights must give a weight"),
         (LinearSum({"aeg": 1.0}), 'Did you mean "age"?'),
         (LinearSum({"band": 1.0}), "column 'band' is derived itself"),
         (LinearSum({"sex": 1.0}), "must be an integer or float column, not category"),
@@ -316,7 +316,7 @@ def test_dates_are_no_numbers_to_add() -> None:
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
-        (Category(name="c", labels=()), "columns.c.labels: must list at least one label"),
+        (Category(name="c", labels=()), "columns.c.labels must list at least one label"),
         (Category(name="c", labels="abc"), "must list at least one label"),
         (Category(name="c", labels=("a", "b", "a")), "'a' appears twice"),
         (Category(name="c", labels=("a", 1)), "1 must be text"),

@@ -118,18 +118,18 @@ MALFORMED = {
     "impossible escape": (HEAD + '  "\\UFFFFFFFF": {kind: boolean}\n', "names no character"),
     "half a surrogate": (HEAD + '  "\\uD800": {kind: boolean}\n', "half of a surrogate pair"),
     "billion laughs": ("a: &a [x]\nb: &b [*a,*a]\n", "anchors"),
-    "merge key": (HEAD + "  a: {kind: boolean, <<: {missing: false}}\n", "columns.a['<<']: is not a key"),
-    "no unit": ("understudy: 1\ncolumns:\n" + A, "unit: is not stated"),
-    "no columns": ("understudy: 1\nunit: row\n", "columns: is not stated"),
+    "merge key": (HEAD + "  a: {kind: boolean, <<: {missing: false}}\n", "columns.a['<<'] is not a key"),
+    "no unit": ("understudy: 1\ncolumns:\n" + A, "unit is not stated"),
+    "no columns": ("understudy: 1\nunit: row\n", "columns is not stated"),
     "empty columns": ("understudy: 1\nunit: row\ncolumns: {}\n", "must list at least one column"),
-    "no format": ("unit: row\ncolumns:\n" + A, "understudy: is not stated"),
+    "no format": ("unit: row\ncolumns:\n" + A, "understudy is not stated"),
     "other format": ("understudy: 2\nunit: row\ncolumns:\n" + A, "2 is a format"),
     "unknown key": (HEAD + A + "rule: []\n", 'Did you mean "rules"?'),
     "unknown column key": (HEAD + "  a: {kind: boolean, mising: true}\n", 'Did you mean "missing"?'),
     "unknown kind": (HEAD + "  a: {kind: intger}\n", 'Did you mean "integer"?'),
-    "no kind": (HEAD + "  a: {missing: true}\n", "s.yaml:4: columns.a.kind: is not stated"),
+    "no kind": (HEAD + "  a: {missing: true}\n", "s.yaml:4: columns.a.kind is not stated"),
     "unit in words": ("understudy: 1\nunit: person\ncolumns:\n" + A, "'person' is not a unit"),
-    "unit without rows": ("understudy: 1\nunit: {column: id}\ncolumns:\n" + A, "unit.rows: is not stated"),
+    "unit without rows": ("understudy: 1\nunit: {column: id}\ncolumns:\n" + A, "unit.rows is not stated"),
     "quoted number": (HEAD + '  a: {kind: integer, lower: "1", upper: 2}\n', "without quotes"),
     "float for integer": (HEAD + "  a: {kind: integer, lower: 1.5, upper: 2}\n", "'1.5' must be a whole number"),
     "not a number": (HEAD + "  a: {kind: float, lower: .nan, upper: 2}\n", "must be finite"),
@@ -167,14 +167,14 @@ def test_all_problems_come_at_once_with_their_lines() -> None:
         "understudy: 1\nunit: row\nnotes: x\ncolumns:\n  a: {kind: integer, lower: x, uper: 3}\n"
         "  b: {kind: integer, lower: 17, upper: 0}\n  c: {kind: date}\n"
     )
-    starts = {message.rpartition(": ")[0].split(": ")[0] + " " + message.split(": ")[1] for message in found}
+    starts = {" ".join(message.replace("lower:", "lower").split()[:2]) for message in found}
     assert starts >= {
-        "s.yaml:3 notes",
-        "s.yaml:5 columns.a.lower",
-        "s.yaml:5 columns.a.uper",
-        "s.yaml:5 columns.a.upper",
+        "s.yaml:3: notes",
+        "s.yaml:5: columns.a.lower",
+        "s.yaml:5: columns.a.uper",
+        "s.yaml:5: columns.a.upper",
     }
-    assert "s.yaml:6: columns.b.upper: (0) must be above lower (17). Fix the bounds." in found
+    assert "s.yaml:6: columns.b.upper (0) must be above lower (17). Fix the bounds." in found
     assert sum("columns.c." in message for message in found) == 2
 
 
@@ -182,7 +182,7 @@ def test_problems_of_a_readable_file_carry_the_line_of_their_key() -> None:
     found = problems(
         HEAD + "  age:\n    kind: integer\n    lower: 17\n    upper: 0\nrules:\n  - impossible: {age: [x]}\n"
     )
-    assert found == ["s.yaml:7: columns.age.upper: (0) must be above lower (17). Fix the bounds."]
+    assert found == ["s.yaml:7: columns.age.upper (0) must be above lower (17). Fix the bounds."]
     found = problems(HEAD + "  age: {kind: integer, lower: 0, upper: 9}\nrules:\n  - impossible: {age: [x]}\n")
     assert len(found) == 1
     assert found[0].startswith("s.yaml:6: rules[0].age: 'x' is not a label")
@@ -195,7 +195,7 @@ def test_every_undecided_place_is_one_problem() -> None:
     )
     assert len(found) == 5
     assert all("still says DECIDE" in message for message in found)
-    assert "s.yaml:4: columns.a.lower: still says DECIDE: state the lower bound, from public knowledge." in found
+    assert "s.yaml:4: columns.a.lower still says DECIDE: state the lower bound, from public knowledge." in found
 
 
 def test_a_label_may_be_called_decide_in_quotes() -> None:
@@ -354,7 +354,7 @@ def test_words_that_mean_nothing_to_yaml_can_be_missing_values() -> None:
 
 def test_marks_around_numbers_must_not_be_empty() -> None:
     (found,) = problems(f'{HEAD}  n: {{kind: integer, lower: 0, upper: 9, prefix: ""}}\n')
-    assert found.startswith("s.yaml:4: columns.n.prefix: is empty.")
+    assert found.startswith("s.yaml:4: columns.n.prefix is empty.")
 
 
 FILE = 'file: {delimiter: semicolon, encoding: latin-1, decimal: ",", header: false, names: [a, b], multiline: true}'
@@ -371,12 +371,12 @@ def test_how_the_file_is_written() -> None:
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ("{delimeter: x}", "s.yaml:3: file.delimeter: is not a key that belongs here"),
-        ("{delimiter: abc}", "s.yaml:3: file.delimiter: must be one ASCII character"),
+        ("{delimeter: x}", "s.yaml:3: file.delimeter is not a key that belongs here"),
+        ("{delimiter: abc}", "s.yaml:3: file.delimiter must be one ASCII character"),
         ("{encoding: utf-7}", "s.yaml:3: file.encoding: 'utf-7' is neither"),
-        ("{header: false}", "s.yaml:3: file.header: is false, so names"),
-        ("{decimal: x}", "s.yaml:3: file.decimal: must be"),
-        ("text", "s.yaml:3: file: must be a mapping"),
+        ("{header: false}", "s.yaml:3: file.header is false, so names"),
+        ("{decimal: x}", "s.yaml:3: file.decimal must be"),
+        ("text", "s.yaml:3: file must be a mapping"),
         ('{decimal: ","}', "columns.a.thousands: ',' stands before the decimals in the whole file"),
     ],
 )

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from understudy.errors import (
+    PREDICATE,
     BudgetError,
     ColumnWarning,
     LedgerError,
@@ -119,6 +120,7 @@ FLAGS = {
 """Arguments that Python's messages name, and the flag of each on the command line; `options` is `--set`."""
 _OPTION = re.compile(r"options=\{'(?P<key>\w+)': '(?P<setting>[^']*)'\}")
 _ARGUMENT = re.compile(rf"(?<![\w.-])(?P<name>{'|'.join(FLAGS)})=(?P<value>[\w.-]*\w)?")
+_PLACE = re.compile(rf"\A(?:{'|'.join(FLAGS)})(?=: | (?:{PREDICATE.pattern}))")
 _NAMED = re.compile(rf"{_OPTION.pattern}|(?<!\w)'[^']*'|\"[^\"]*\"|`[^`]*`|{_ARGUMENT.pattern}")
 
 
@@ -134,16 +136,15 @@ def plain(text: str) -> str:
 def in_flags(text: str) -> str:
     """A message that names arguments, as Python's callers know them, with the flags of the command line instead.
 
-    An argument is a name at the very beginning, or one with an equals sign; what stands in quotes is left as it is.
+    An argument is a name that begins the message, or one with an equals sign; what stands in quotes is left as it is.
 
-    >>> in_flags("delta: must be above 0. Give delta=, for example 1e-9.")
-    '--delta: must be above 0. Give --delta, for example 1e-9.'
+    >>> in_flags("delta must be above 0. Give delta=, for example 1e-9.")
+    '--delta must be above 0. Give --delta, for example 1e-9.'
     >>> in_flags("Give copies_mode=remeasure or resume=True, not 'rows=3.csv'; or options={'bins': '8'}.")
     "Give --copies-mode remeasure or --resume, not 'rows=3.csv'; or --set bins=8."
     """
     named = _NAMED.sub(_flag, text)
-    where, colon, rest = named.partition(": ")
-    return f"{FLAGS[where]}: {rest}" if colon and where in FLAGS else named
+    return _PLACE.sub(lambda found: FLAGS[found[0]], named)
 
 
 def _flag(found: re.Match[str]) -> str:

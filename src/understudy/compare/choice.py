@@ -647,7 +647,7 @@ def _check(candidates: Sequence[Candidate], schema: Schema) -> None:
     cells = sum(codec.domain.cells(clique) for clique in _pairs(codec)) * (len(candidates) + 1)
     if cells > MOST_CELLS:  # of every release and of the private table
         fix = "Use coarser bins, fewer columns or fewer methods."
-        raise ResourceError("choice: all pairs of columns", 8 * cells, 8 * MOST_CELLS, fix)
+        raise ResourceError("choice: counting all pairs of columns", 8 * cells, 8 * MOST_CELLS, fix)
 
 
 def _check_nothing_open(schema: Schema) -> None:

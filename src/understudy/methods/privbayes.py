@@ -553,7 +553,7 @@ def _check_rules(facts: PublicFacts) -> None:
         tied = {name for rule in facts.structural_zeros if child in rule.clique for name in rule.clique}
         cells = domain.cells(tied)
         if cells > COUNTED:
-            where = f"method privbayes: rules force {', '.join(domain.clique(tied))} into one table"
+            where = f"method privbayes: the one table into which rules force {', '.join(domain.clique(tied))}"
             raise ResourceError(where, 8 * cells, 8 * COUNTED, "Use coarser bins for these columns or drop a rule.")
 
 
@@ -563,5 +563,5 @@ def _check_degree(domain: Domain, columns: list[str], degree: int) -> None:
     widest = smallest[-1]
     cells = domain.cells((widest, *smallest[: min(degree, len(columns) - 1)]))
     if cells > COUNTED:
-        where = f"method privbayes: {widest} with {degree} parents"
+        where = f"method privbayes: the table of {widest} with {degree} parents"
         raise ResourceError(where, 8 * cells, 8 * COUNTED, "Lower the degree or use coarser bins.")

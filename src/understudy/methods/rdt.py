@@ -363,13 +363,13 @@ class LabelSettings:
         _check_known("collapse", tuple(collapse), public)
         combinations = domain.cells(named)
         if combinations > MOST_COMBINATIONS:
-            where = f"private columns {', '.join(named)}: {combinations:,} combinations"
+            where = f"a table of the private columns {', '.join(named)} ({combinations:,} combinations)"
             fix = "Name fewer private columns or use coarser bins."
             raise ResourceError(where, 8 * combinations, 8 * MOST_COMBINATIONS, fix)
         cells = domain.cells(public)
         if cells >= MOST_CELLS:
             fix = "Use coarser bins or fewer columns."
-            raise ResourceError(f"public columns: {cells:,} cells", 8 * cells, 8 * MOST_CELLS, fix)
+            raise ResourceError(f"a table of the public columns ({cells:,} cells)", 8 * cells, 8 * MOST_CELLS, fix)
         every = {name: weights.get(name, 1.0) for name in domain.columns}
         pooled = {name: int(np.ceil(number)) for name, number in collapse.items()}
         return cls(domain, tuple(named), every, pooled, limits)
@@ -553,7 +553,7 @@ def check_dense(settings: LabelSettings) -> None:
     """Refuses public columns that cannot be written out cell by cell."""
     cells = settings.domain.cells(settings.public)
     if cells > DENSE_CELLS:
-        where = f"method rdt without a public table: public columns of {cells:,} cells"
+        where = f"method rdt without a public table: a table of the public columns ({cells:,} cells)"
         raise ResourceError(where, 48 * cells, 48 * DENSE_CELLS, "Give a public table, or use coarser bins.")
 
 

@@ -702,7 +702,7 @@ def check_start(domain: Domain, structural_zeros: Sequence[StructuralZeros], mod
     needed = start_size(domain, structural_zeros).bytes
     if needed > model_bytes:
         fix = "Raise model_bytes, use coarser bins for the columns that rules name, or drop a rule."
-        raise ResourceError(f"method {method}: columns and rules alone", needed, model_bytes, fix)
+        raise ResourceError(f"method {method}: the model of columns and rules alone", needed, model_bytes, fix)
 
 
 @dataclass(slots=True)

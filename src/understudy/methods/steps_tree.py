@@ -391,7 +391,7 @@ class Shape:
         """Memory for choosing; refuses too many options and too many nodes."""
         if self.splits > MOST_SPLITS:
             fix = "Set fewer layers, give a sequence or choose node by node."
-            step = f"{where}: {self.splits:,} ways to group {len(self.columns)} columns"
+            step = f"{where}: scoring {self.splits:,} ways to group {len(self.columns)} columns"
             raise ResourceError(step, _SPLIT_BYTES * self.splits, _SPLIT_BYTES * MOST_SPLITS, fix)
         if self.codes_at_nodes > _MOST_CODES_AT_NODES:
             needed, most = _CODE_BYTES * self.codes_at_nodes, _CODE_BYTES * _MOST_CODES_AT_NODES

@@ -197,7 +197,7 @@ def check_cells(facts: PublicFacts, most: int, where: str) -> int:
     if cells > most:
         fix = "Use fewer columns or coarser bins, raise most_cells if memory allows, or use a method that keeps small"
         raise ResourceError(
-            f"{where}: the full table of {len(domain.columns)} columns has {cells:,} cells",
+            f"{where}: the full table of {len(domain.columns)} columns ({cells:,} cells)",
             cells * LEAF_BYTES,
             most * LEAF_BYTES,
             f"{fix} tables only (mst, aim).",

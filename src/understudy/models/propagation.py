@@ -529,7 +529,7 @@ class Answers:
     def _guard(self, names: Sequence[str]) -> None:
         cells = self._tree.domain.cells(names)
         if cells > WORKING_CELLS:
-            raise ResourceError("marginal outside the model", cells * 8, WORKING_CELLS * 8, "Ask about fewer columns.")
+            raise ResourceError("a marginal across the model", cells * 8, WORKING_CELLS * 8, "Ask about fewer columns.")
 
     def _messages(self, columns: Sequence[str]) -> dict[tuple[int, int], _Beyond]:
         """For every directed edge the probabilities of these columns beyond it."""

@@ -254,7 +254,7 @@ def check_linked(
         names = ", ".join(clique)
         if cells > BLOCK_CELLS:
             raise ResourceError(
-                f"{where}: rules tie {names} into one table of {cells:,} cells",
+                f"{where}: the one table of {cells:,} cells into which rules tie {names}",
                 cells * 40,
                 BLOCK_CELLS * 40,
                 "Use coarser bins for these columns or drop a rule.",

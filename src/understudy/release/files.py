@@ -113,7 +113,7 @@ def rows_that_fit(schema: Schema, place: Path, copies: int = 1) -> int:
 
 def check_room(schema: Schema, rows: Iterable[int], place: Path, suffix: str = ".parquet") -> None:
     """Raises ResourceError unless files of so many rows fit on the disk that holds `place`."""
-    check_bytes("synthetic rows on disk", file_bytes(schema, sum(rows), suffix), place)
+    check_bytes("writing the synthetic rows", file_bytes(schema, sum(rows), suffix), place)
 
 
 def check_bytes(what: str, needed: int, place: Path) -> None:
@@ -130,7 +130,7 @@ def check_frame(schema: Schema, rows: int) -> None:
     limit = machine_bytes()
     if needed > limit:
         fix = "Ask for fewer rows, or write them to a file with sample_to, which holds few of them in memory."
-        raise ResourceError("synthetic rows in memory", needed, limit, fix)
+        raise ResourceError("holding the synthetic rows in memory", needed, limit, fix)
 
 
 def machine_bytes() -> int:

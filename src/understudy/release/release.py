@@ -548,7 +548,7 @@ class Release:
         schema, pieces = labelled_file(fitted, records, _seed(seed), keep)
         check_free(Path(path))
         check_bytes(
-            "labelled records on disk", labelled_bytes(fitted, records, Path(path)), Path(path).absolute().parent
+            "writing the labelled records", labelled_bytes(fitted, records, Path(path)), Path(path).absolute().parent
         )
         write_rows(Path(path), schema, pieces, self.marks() | label_marks(fitted))
 

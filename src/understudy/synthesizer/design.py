@@ -491,7 +491,7 @@ def check_disk(plan: Plan, place: Path, rows_bytes: int = 0) -> None:
     needed = plan.limit_bytes + rows_bytes + LEAST_DISK_BYTES
     if needed > free:
         fix = "Ask for fewer rows or copies, free some space or choose another disk."
-        raise ResourceError(f"disk of output folder for method {plan.method}", needed, free, fix)
+        raise ResourceError(f"output of method {plan.method} on disk", needed, free, fix)
 
 
 def check_file_size(plan: Plan) -> None:
