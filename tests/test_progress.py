@@ -26,9 +26,9 @@ def test_a_charge_that_is_not_settled_is_not_denied() -> None:
     assert found.sentence() == "Nothing was charged."
     found.charging("a", "ε = 1", Path("ledger.db"))
     assert found.is_charged
-    assert "could not be found out" in found.sentence()
+    assert "is not known whether" in found.sentence()
     found.charged("a", stands=None)
-    assert "could not be found out" in found.sentence()
+    assert "is not known whether" in found.sentence()
     found.charged("a", stands=False)
     assert (found.is_charged, found.sentence()) == (False, "Nothing was charged.")
 

@@ -107,8 +107,10 @@ class Standing:
         stands = [charge for charge in self._charges.values() if charge.stands]
         unknown = [charge for charge in self._charges.values() if charge.stands is None]
         parts = [_stands(stands, self.complete, self._unsure)] if stands else []
-        tells = "was charged could not be found out: `understudy ledger show` tells, for"
-        parts += [f"Whether {charge.words} {tells} {charge.ledger}." for charge in unknown]
+        parts += [
+            f"It is not known whether {charge.words} was charged to {charge.ledger}; `understudy ledger show` tells."
+            for charge in unknown
+        ]
         if not parts and self.complete:
             return f"The folder is complete in {_listed(self.complete)}."
         return " ".join(parts) or "Nothing was charged."
@@ -124,8 +126,8 @@ def _stands(charges: list[_Charge], complete: list[Path], unsure: list[Path]) ->
     ledgers = _listed(list(dict.fromkeys(charge.ledger for charge in charges)))
     said = f"The {'charge' if one else 'charges'} of {words} in {ledgers} {'stands' if one else 'stand'}; "
     if unsure:
-        tells = "could not be found out; the same command, given again, puts it in place if it was"
-        return f"{said}whether the release in {_listed(unsure)} was complete {tells}."
+        tells = "the same command, run again, puts it in place if it was"
+        return f"{said}it is not known whether the release in {_listed(unsure)} was complete; {tells}."
     remarks = dict.fromkeys(charge.remark for charge in charges if charge.remark)
     return " ".join([said + "no release was written.", *remarks])
 

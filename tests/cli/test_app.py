@@ -93,8 +93,11 @@ def test_help_lists_every_command_in_the_order_of_use() -> None:
     assert shown.status == 0
     listed = re.findall(r"^  (\w+)  ", shown.out, flags=re.MULTILINE)
     assert [name for name in listed if name in COMMANDS] == COMMANDS
-    assert "Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk" in shown.words
-    assert "of verify --criteria also 5 not met, 6 undecided." in shown.words
+    assert (
+        "Exit status: 0 done, 1 a fault in understudy, 2 usage or schema, 3 budget or ledger, 4 memory or disk"
+        in shown.words
+    )
+    assert "With --criteria, verify also ends with 5 (not met) or 6 (undecided)." in shown.words
 
 
 @pytest.mark.parametrize("command", OPTIONS, ids=" ".join)

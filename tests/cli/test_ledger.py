@@ -57,7 +57,7 @@ def test_what_became_of_each_charge_is_shown(tmp_path: Path) -> None:
     ledger.finish("done-run", "released")
     words = run("ledger", "show", path).words
     assert "nothing 3" in words  # charges, not releases
-    assert "broken-r laplace ε = 1 interrupted or at work 2" in words
+    assert "broken-r laplace ε = 1 interrupted or still running 2" in words
     assert "spoilt-r laplace ε = 1 failed 0" in words
     assert "done-run laplace ε = 1 released 0" in words
 

@@ -67,7 +67,7 @@ def test_rates_means_and_quantiles(place: Workspace) -> None:
     ends = [mean[key] for key in ("population_low", "table_low", "estimate", "table_high", "population_high")]
     assert ends == sorted(ends)
     shown = run("pool", place.release, *asked)
-    assert "of it, bins" in shown.words
+    assert "of which bins" in shown.words
     assert "quantile 0.5 of" in shown.words
 
 

@@ -76,8 +76,8 @@ def test_noise_is_charged_and_may_be_shown(place: Workspace) -> None:
         (("--rows",), "--rows needs a table"),
         (("TABLE", "--epsilon", "1", "--ledger", "LEDGER"), "Give --rows too"),
         (("TABLE", "--rows", "--epsilon", "1"), "Give --ledger too"),
-        (("TABLE", "--rows", "--ledger", "LEDGER"), "--ledger belongs to a look with noise. Give --epsilon too."),
-        (("TABLE", "--rows", "--delta", "1e-6"), "--delta belongs to a look with noise"),
+        (("TABLE", "--rows", "--ledger", "LEDGER"), "--ledger is for a look with noise. Give --epsilon too."),
+        (("TABLE", "--rows", "--delta", "1e-6"), "--delta is for a look with noise"),
     ],
 )
 def test_flags_that_do_not_go_together(words: tuple[str, ...], said: str, place: Workspace) -> None:

@@ -92,7 +92,7 @@ def test_draft_refuses_public_files_that_it_cannot_use(
 def test_check_accepts_a_good_schema_and_its_table(place: Workspace) -> None:
     shown = run("schema", "check", place.schema, place.table)
     assert shown.status == 0
-    assert shown.err.startswith("Every line of ")  # a note that every text file gets
+    assert shown.err.startswith("Each line of ")  # a note that every text file gets
     assert "no problems (columns: 5, rules: 0)" in shown.out
 
 
@@ -204,7 +204,7 @@ def test_draft_says_that_a_line_is_a_row(place: Workspace, tmp_path: Path) -> No
     ):
         shown = run("schema", "draft", table, "-o", tmp_path / f"{number}.yaml")
         assert shown.status == 0
-        assert ("is one row; if quoted fields hold line ends" in shown.words) is said
+        assert ("is read as one row. If quoted fields contain line breaks" in shown.words) is said
 
 
 def test_check_says_which_dates_need_a_format(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_person_fills_in_a_schema(path: Path) -> None:
         shown.sendline("?")
         shown.expect_exact("never from the rows.")
         shown.sendline("F, F")
-        shown.expect_exact("Not taken: columns.sex.labels")
+        shown.expect_exact("Not accepted: columns.sex.labels")
         shown.sendline("X")
         shown.expect_exact("3 of 3: sex · missing (category)")
         assert "labels: [X]" in path.read_text(encoding="utf-8")  # saved before the next question
@@ -166,7 +166,7 @@ def test_a_column_can_be_left_out_and_taken_back(path: Path, monkeypatch: pytest
 def test_the_last_column_stays_and_x_in_quotes_is_an_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = typed(path, 'x\nx\n"x"\nno\n', monkeypatch)
     assert (shown.status, shown.err) == (0, "")
-    assert "Not taken: It is the only column that is left." in shown.words
+    assert "Not accepted: It is the only column that is left." in shown.words
     assert 'labels: ["x"]  # as on the form\n' in path.read_text(encoding="utf-8")
 
 

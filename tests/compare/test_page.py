@@ -106,7 +106,7 @@ def test_intervals_at_one_epsilon_do_not_cover_one_another() -> None:
 def test_the_page_says_who_had_which_delta() -> None:
     both = StudySettings((Candidate.read("aim"), Candidate.read("laplace")), (1.0,), 1e-9, repeats=1)
     text = render_page(build_page(Study(both, (), confidential=True)))
-    assert "δ = 1e-09; laplace had δ = 0" in text
+    assert "δ = 1e-09; δ = 0, a stronger promise, for methods that need no δ: laplace." in text
     assert "1 repeat, each with fresh noise; 1 copy a run" in text
     every = render_page(build_page(Study(replace(both, open_labels=True), (), confidential=True)))
     assert "δ = 1e-09 for every method." in every

@@ -38,7 +38,7 @@ def test_a_method_that_did_not_finish_is_not_recommended() -> None:
 def test_one_repeat_is_said_not_to_rule_out_chance() -> None:
     (found,) = recommend(made_up({"one": [0.1], "two": [0.2]}, repeats=1))
     assert (found.candidate, found.tied) == ("", ("one", "two"))
-    assert "One repeat only: chance is not ruled out, so nobody is named." in found.grounds
+    assert "One repeat only: chance is not ruled out, so no method is named." in found.grounds
 
 
 def test_every_metric_has_one_headline() -> None:
@@ -61,7 +61,7 @@ def test_a_score_that_no_method_has_at_an_epsilon_is_not_counted_there() -> None
 
     without, whole = recommend(put_first(study, late))
     assert without.candidate == "one"
-    assert "Not counted, for want of numbers: nist: score." in without.grounds
+    assert "Not counted, because numbers are missing: nist: score." in without.grounds
     assert without.candidate == "one"
     assert "Not counted" not in whole.grounds
 

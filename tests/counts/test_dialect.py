@@ -255,7 +255,7 @@ def test_a_decimal_that_groups_thousands_elsewhere_is_refused(tmp_path: Path) ->
     path = tmp_path / "t.csv"
     path.write_text("wage;n\n1,5;1\n")
     schema = Schema((Float(name="wage", lower=0.0, upper=9.0, thousands=","),), Unit())
-    with pytest.raises(UsageError, match="decimal is ',', by which column 'wage' groups thousands"):
+    with pytest.raises(UsageError, match="decimal is ',', which separates thousands in column 'wage'"):
         open_table(read_table(path, decimal=","), schema)
 
 

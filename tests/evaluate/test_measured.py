@@ -92,11 +92,11 @@ def test_groups_smaller_than_nothing_are_left_out_and_named(plain_release: Relea
     release = _release(plain_release, SOME, ("sex", "age"), [[5, 5, 10, 20, 0, 0], [-3, 1, 0, 0, 0, 0]])
     (only,) = measured_rate(release, {"age": "0..9"}, by="sex")
     assert only.where == {"sex": "F"}
-    assert "Left out, for their noisy count is not above 0: M." in only.notes
+    assert "Left out, because their noisy count is not above 0: M." in only.notes
     drowned = _release(plain_release, SOME, ("sex", "age"), [[5, 5, 10, 20, 0, 0], [-3, 1, 0, 0, 0, 9]])
     for found in (measured_mean(drowned, "age", by="sex"), measured_quantile(drowned, "age", 0.5, by="sex")):
         assert [one.where for one in found] == [{"sex": "F"}]  # of men, all that stands out has no age
-        assert "Left out, for their noisy count is not above 0: M." in found[0].notes
+        assert "Left out, because their noisy count is not above 0: M." in found[0].notes
 
 
 def test_a_small_group_gets_a_wide_interval(plain_release: Release) -> None:

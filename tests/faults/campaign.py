@@ -43,7 +43,7 @@ columns:
 """
 ROWS = 40
 STANDS = re.compile(r"[Tt]he charges? of ε = ")
-UNKNOWN = "could not be found out"
+UNKNOWN = "is not known whether"
 SMALL = ["steps=60", "hidden=4", "latent=2", "batch=8"]
 ATTEMPTS = 3
 """How often a command is given again until it must have ended well."""

@@ -153,7 +153,7 @@ def test_the_commands(plain_folder: Path, tmp_path: Path) -> None:
     assert "check that with --key" in run("verify", folder).words
     shown = run("verify", folder, "--key", tmp_path / "key.public.pem")
     assert shown.status == 0, shown.err
-    assert "Signed by the key of fingerprint" in shown.words
+    assert "Signed by the key with fingerprint" in shown.words
     (folder / "signature.json").unlink()
     assert run("verify", folder).status == 0
     shown = run("verify", folder, "--key", tmp_path / "key.public.pem")

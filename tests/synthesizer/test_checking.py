@@ -81,7 +81,7 @@ def test_a_look_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         ({"epsilon": 1.0, "ledger": "l"}, "Give rows=True"),
         ({"rows": True, "epsilon": 1.0}, "Give ledger= too"),
-        ({"rows": True, "ledger": "l"}, "ledger belongs to a look with noise"),
+        ({"rows": True, "ledger": "l"}, "ledger is for a look with noise"),
         ({"rows": True, "dataset": "d"}, "dataset belongs"),
         ({"rows": True, "delta": 1e-6}, "delta belongs"),
         ({"rows": True, "epsilon": -1.0, "ledger": "l"}, "epsilon must be"),

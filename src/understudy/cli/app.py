@@ -50,8 +50,8 @@ app = typer.Typer(
     name="understudy",
     cls=_InOrder,
     help="Differentially private stand-ins for private tables.",
-    epilog="Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk; "
-    "of verify --criteria also 5 not met, 6 undecided.",
+    epilog="Exit status: 0 done, 1 a fault in understudy, 2 usage or schema, 3 budget or ledger, 4 memory or disk. "
+    "With --criteria, verify also ends with 5 (not met) or 6 (undecided).",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=True,
@@ -60,21 +60,21 @@ app = typer.Typer(
 )
 app.command("demo", short_help="Run the whole workflow on a simulated table.")(demo.demo)
 app.command("methods", short_help="List the methods: guarantee, needs, limits, source.")(methods.methods)
-app.add_typer(schema.app, name="schema", short_help="Draft, fill in and check what the table may contain.")
+app.add_typer(schema.app, name="schema", short_help="Draft, fill in and check a schema: what the table may contain.")
 app.command("plan", short_help="Plan a run: its cost, memory and time; reads no data.")(synthesize.plan)
 app.command("leafsize", short_help="Find leaf_size for method rdt; reads no data.")(sample.leafsize)
 app.command("synthesize", short_help="Make a release folder from a private table.")(synthesize.synthesize)
 app.command("sample", short_help="Draw more rows from a release, free of charge.")(sample.sample)
-app.command("stats", short_help="Measured tables with their errors, free of charge.")(sample.stats)
+app.command("stats", short_help="Show measured tables with their standard errors, free of charge.")(sample.stats)
 app.command("label", short_help="Fill in private columns of your own records, free of charge.")(sample.label)
 app.command("sign", short_help="Sign a release folder with your key.")(sample.sign)
 app.command("verify", short_help="Check a release folder without private data.")(sample.verify)
 app.command("metrics", short_help="List the metrics: question, scores, options.")(methods.metrics)
-app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
+app.command("evaluate", short_help="Compare a release with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
 app.command("compare", short_help="Compare methods and budgets; NOT FOR RELEASE.")(compare.compare)
-app.command("pool", short_help="Estimate with intervals that include the noise.")(evaluate.pool)
-app.command("audit", short_help="Hold a method's claim against real runs; reads no data.")(methods.audit)
-app.add_typer(ledger.app, name="ledger", short_help="Keep account of what each table has spent.")
+app.command("pool", short_help="Compute estimates whose intervals include the noise.")(evaluate.pool)
+app.command("audit", short_help="Test a method's privacy claim by many runs; reads no data.")(methods.audit)
+app.add_typer(ledger.app, name="ledger", short_help="Keep an account of what each dataset has spent.")
 app.command("studio", short_help="Run the whole workflow in a browser, on this machine.")(studio.studio)
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.

@@ -41,17 +41,19 @@ Epsilons = Annotated[list[float], typer.Option("--epsilon", help="Privacy budget
 Repeats = Annotated[int, typer.Option("--repeats", help="Number of runs of each method at each ε.")]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option("--metric", help=f"Metric (marginals and specks by default); may be repeated: {NAMES}."),
+    typer.Option("--metric", help=f"Metric (default: marginals and specks); may be repeated: {NAMES}."),
 ]
 StudyPlace = Annotated[Path, typer.Option("--out", "-o", help="Folder of the study; an unfinished study is continued.")]
 Minutes = Annotated[float, typer.Option("--minutes", help="Time limit of one run, in minutes.")]
 RunMemory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of one run, e.g. 4GiB.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Runs made at a time, as far as memory goes.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Number of runs at a time, as far as memory allows.")]
 Proxy = Annotated[bool, typer.Option("--public-proxy", help="The table is public: nothing here is confidential.")]
 ChoiceEpsilon = Annotated[
     float | None,
     typer.Option(
-        "--choose", metavar="EPSILON", help="Choose privately: spends this ε, plus --epsilon for each method."
+        "--choose",
+        metavar="EPSILON",
+        help="Choose one method privately: spends this ε, plus --epsilon for each method.",
     ),
 ]
 StudySeed = Annotated[
@@ -90,7 +92,8 @@ def compare(
 ) -> None:
     """Runs every method at every ε and scores it against the table. NOT FOR RELEASE, unless the table is public.
 
-    With --choose every method is released once and the best is drawn privately; all of it is charged to the ledger.
+    With --choose, one release is made with each method and one of them is chosen privately. All of it is charged to the
+    ledger.
     """
     with shell("compare", quiet=quiet, debug=debug, as_json=as_json, charges=choose is not None) as place:
         _require_agreement(choose, epsilons, ledger, dataset)
@@ -245,7 +248,7 @@ def _require_scores(found: "Comparison", out: Path) -> None:
     ends = {run.outcome.status for run in found.study.runs}
     if "done" in ends:
         return
-    kept = f"The study is kept in {out}; the same command tries again, and --minutes and --memory may be wider."
+    kept = f"The study is kept in {out}. The same command tries again; --minutes and --memory may be larger."
     show_error("No run finished", [*(f"• {failure}" for failure in found.failures), kept])
     raise typer.Exit(4 if ends <= set(SHORT_OF) else 1)
 
@@ -254,7 +257,7 @@ def _show_choice(place: Shell, choice: "Choice", out: Path) -> None:
     cost = {"epsilon": choice.cost.epsilon, "delta": choice.cost.delta}
     place.json({"study": str(out), "chosen": choice.chosen, "release": str(choice.release.folder), **cost})
     place.line(f"Chosen: {choice.chosen} ({choice.release.folder})")
-    place.line(f"Paid in all: ε = {choice.cost.epsilon!r}, δ = {choice.cost.delta!r}, charged to the ledger.")
+    place.line(f"Paid in total: ε = {choice.cost.epsilon!r}, δ = {choice.cost.delta!r}, charged to the ledger.")
     place.note(f"Publish {out / 'choice.json'} with it: the statement of one release does not cover the choice.")
 
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes; results and errors only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors only, no progress and no notes.")]
 Debug = Annotated[
     bool, typer.Option("--debug", help="Write the traceback of an internal error to a private file (it may hold data).")
 ]
@@ -396,7 +396,7 @@ def end(
     if ending.ours and debug:
         lines.append(f"Traceback (may contain PRIVATE values, keep it to yourself): {_keep_traceback(error)}")
     elif ending.ours:
-        lines.append("With --debug the traceback is kept in a private file on this machine.")
+        lines.append("Run it with --debug to keep the traceback in a private file on this machine.")
     if standing is not None:
         lines.append(standing.sentence())
     if ending.title:
@@ -538,14 +538,14 @@ def _unexpected(error: BaseException) -> CommandEnding:
     if number in LIMITED:
         return CommandEnding(2, "Error", (LIMITED[number], "Raise that limit, and run the command again."))
     if number in FAILING:
-        said = "A disk failed, or a network drive went away. Check it, then give the same command again."
+        said = "A disk failed, or a network drive went away. Check it, then run the same command again."
         return CommandEnding(4, "Disk", (said,))
     if number in REFUSED:
         reason = os.strerror(number or 0).lower()  # a fixed text; the error's own may quote more
-        said = f"The operating system refused: {reason}. Check the paths you named and your rights."
+        said = f"The operating system refused: {reason}. Check the paths you named and your permissions."
         return CommandEnding(2, "Error", (said,))
     lines = (f"Internal error of type {type(error).__name__}.", REPORT)
-    return CommandEnding(1, "A fault of understudy", lines, ours=True)
+    return CommandEnding(1, "A fault in understudy", lines, ours=True)
 
 
 class _Received:

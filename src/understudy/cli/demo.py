@@ -47,7 +47,7 @@ def demo(
 ) -> None:
     """Makes a release from a simulated table of 44,821 young voters at ε = 1, verifies it, and compares the two.
 
-    Folders that an earlier demo made are replaced; anything else in the way is left alone and refused.
+    Replaces the folders of an earlier demo. If anything else has one of these names, the demo refuses to run.
     """
     with shell("demo", quiet=quiet, debug=debug, as_json=as_json, charges=True) as place:
         from understudy.cli.synthesize import release_document, show_release

@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from understudy.evaluate.pooling import MeasuredQuestion, PooledModel
     from understudy.schema import Schema
 
-First = Annotated[str, typer.Argument(metavar="REAL", help="The private table. Real table and release may be swapped.")]
+First = Annotated[
+    str, typer.Argument(metavar="REAL", help="The private table. The two arguments may come in either order.")
+]
 Second = Annotated[str, typer.Argument(metavar="RELEASE", help="A release folder, or a synthetic table with --schema.")]
 Folder = Annotated[
     Path,
-    typer.Option("--out", "-o", help="A new NAME.html, with its numbers in NAME-numbers/; or a new folder for both."),
+    typer.Option(
+        "--out", "-o", help="The report: a new NAME.html, with its numbers in NAME-numbers/; or a new folder for both."
+    ),
 ]
 SchemaOption = Annotated[
-    Path | None, typer.Option("--schema", help="What both tables may contain; a release brings its own.")
+    Path | None, typer.Option("--schema", help="Schema of both tables; not needed with a release, which has its own.")
 ]
 NAMES = (
     "marginals, crosstab_l1, specks, pmse, classifiers, nist, chi2, slopes, correlations, regression, ci_overlap, "
@@ -51,7 +55,7 @@ EvaluationSeed = Annotated[
 ]
 PairTexts = Annotated[
     list[str] | None,
-    typer.Option("--pair", metavar="COLUMN,COLUMN", help="Pair of columns that the report draws; may be repeated."),
+    typer.Option("--pair", metavar="COLUMN,COLUMN", help="Pair of columns to draw in the report; may be repeated."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how long each metric took.")]
 
@@ -73,7 +77,7 @@ def evaluate(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Compares a stand-in with the real table, metric by metric, each beside its yardstick.
+    """Compares a stand-in with the real table, metric by metric, and shows each score beside its yardstick.
 
     NOT FOR RELEASE: the numbers are computed from private rows and no privacy guarantee covers them.
     """
@@ -154,7 +158,7 @@ def _remarks(evaluation: "Evaluation") -> list[str]:
             found.append(f"{result.metric}: {result.headline.name} {result.headline.reading}.")
     if evaluation.left_out:
         reasons = "; ".join(f"{name} ({reason})" for name, reason in evaluation.left_out.items())
-        found.append(f"Left out, as they were not asked for by name: {reasons}.")
+        found.append(f"Left out, because they were not asked for by name: {reasons}.")
     return found
 
 
@@ -189,9 +193,7 @@ Formula = Annotated[str | None, typer.Option("--formula", help='Model to estimat
 FamilyOption = Annotated[str, typer.Option("--family", help="Kind of model: auto, linear, logistic or firth.")]
 Shares = Annotated[
     list[str] | None,
-    typer.Option(
-        "--share", metavar="COLUMN=VALUE[,…]", help="Share to estimate from noisy answers; repeat for further shares."
-    ),
+    typer.Option("--share", metavar="COLUMN=VALUE[,…]", help="Share to estimate from noisy answers; may be repeated."),
 ]
 Rates = Annotated[
     list[str] | None,
@@ -200,14 +202,16 @@ Rates = Annotated[
 Means = Annotated[list[str] | None, typer.Option("--mean", metavar="COLUMN", help="Mean to estimate; may be repeated.")]
 Quantiles = Annotated[
     list[str] | None,
-    typer.Option("--quantile", metavar="COLUMN=SHARE", help="Quantile, as income=0.5 for the median; may be repeated."),
+    typer.Option(
+        "--quantile", metavar="COLUMN=SHARE", help="Quantile, such as income=0.5 for the median; may be repeated."
+    ),
 ]
 Given = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="COLUMN=VALUE[,…]", help="The rows that --rate, --mean and --quantile are about."),
 ]
 Groups = Annotated[
-    str | None, typer.Option("--by", metavar="COLUMN", help="Column; gives one number for each of its labels.")
+    str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups: one number for each of its labels.")
 ]
 Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals, e.g. 0.95.")]
 FAMILIES = ("auto", "linear", "logistic", "firth")
@@ -231,8 +235,8 @@ def pool(
 ) -> None:
     """Estimates shares, rates, means, quantiles and pooled models of a release, with intervals that include the noise.
 
-    Numbers and models come from noisy tables that were measured; a model whose columns no table holds together, from
-    copies that were each measured anew. Free of charge.
+    Numbers and models are estimated from the noisy tables that were measured. A model whose columns no single table
+    holds is estimated from copies that were each measured anew. Free of charge.
     """
     with shell("pool", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.evaluate.pooling import pool_model
@@ -312,7 +316,7 @@ def _show_measured_model(place: Shell, model: "MeasuredModel") -> None:
         rows.append([name, f"{one.estimate:.4g}", table, population, *([f"± {one.within_bins:.3g}"] if binned else [])])
     header = ["coefficient", ">estimate", "in the private table", "in the population"]
     title = f"{model.formula} ({model.family}), measured as {model.question}"
-    place.table([*header, *(["of it, bins"] if binned else [])], rows, title=title)
+    place.table([*header, *(["of which bins"] if binned else [])], rows, title=title)
 
 
 def _degrees(degrees: float | None) -> str:
@@ -328,6 +332,6 @@ def _show_numbers(place: Shell, numbers: "list[MeasuredNumber]") -> None:
         bins = [f"± {one.within_bins:.3g}"] if binned else []
         rows.append([one.named, f"{one.estimate:.4g}", table, population, *bins, one.question])
     header = ["number", ">estimate", "in the private table", "in the population"]
-    place.table([*header, *(["of it, bins"] if binned else []), "measured as"], rows)
+    place.table([*header, *(["of which bins"] if binned else []), "measured as"], rows)
     for note in dict.fromkeys(note for one in numbers for note in one.notes):
         place.note(note)

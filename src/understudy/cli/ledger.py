@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from understudy.privacy.ledger_file import Entry
 
 app = typer.Typer(
-    help="The account of what each dataset has spent over all its releases.",
+    help="Keep an account of what each dataset has spent over all its releases.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-OPEN = "interrupted or at work"
+OPEN = "interrupted or still running"
 """State of a charge whose run has no end in the ledger yet."""
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
 
@@ -33,14 +33,17 @@ def init(
     epsilon: Annotated[float, typer.Option("--epsilon", help="Cap on ε over all releases.")],
     delta: Annotated[float, typer.Option("--delta", help="Cap on δ over all releases.")] = 0.0,
     composition: Annotated[
-        str, typer.Option("--composition", help='How runs compose: "basic" (ε and δ) or "zcdp" (ρ).')
+        str, typer.Option("--composition", help='How the costs of runs add up: "basic" (ε and δ) or "zcdp" (ρ).')
     ] = "basic",
     *,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Opens a dataset with a cap; the file is created if it is not there. A cap stands from then on."""
+    """Opens a dataset in a ledger, with a cap.
+
+    The ledger is created if the file does not exist. A cap cannot be changed later.
+    """
     with shell("ledger init", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.privacy.cost import Budget
         from understudy.privacy.ledger import Ledger
@@ -55,7 +58,7 @@ def init(
             refuse_release_folder(path)
             Ledger.create(path, dataset, cap, rule)
             place.note(f"Ledger {path} was created with dataset {dataset!r}.")
-        place.note("Keep one copy only: a copied ledger is a second one that knows nothing of the first.")
+        place.note("Keep one copy only: what is charged to one copy of a ledger is missing in the other.")
         _show(place, Ledger.open(path), [dataset], as_json=as_json)
 
 
@@ -68,9 +71,10 @@ def show(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Shows caps, what was spent, what is left, and every charge with the outcome of its run.
+    """Shows caps, what was spent, what is left, and every charge.
 
-    A charge counts whether or not it led to a release. A run without an end is still working or was interrupted.
+    Each charge is shown with the outcome of its run, and counts whether or not it led to a release. A run without an
+    outcome is still working or was interrupted.
     """
     with shell("ledger show", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.privacy.ledger import Ledger
@@ -90,7 +94,7 @@ def verify(
         typer.Option(
             "--known",
             metavar="HASH",
-            help="Hash printed in an earlier release, which the ledger must hold; may be repeated.",
+            help="Ledger head from the statement of an earlier release, which the ledger must hold; may be repeated.",
         ),
     ] = None,
     *,
@@ -98,7 +102,11 @@ def verify(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Checks the chain of entries; a ledger that was edited or rolled back does not pass."""
+    """Checks the chain of entries.
+
+    A ledger that was edited does not pass. One that was rolled back to an earlier state passes, unless --known names
+    an entry that it lacks.
+    """
     with shell("ledger verify", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.privacy.ledger import Ledger
 

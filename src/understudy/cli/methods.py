@@ -126,14 +126,17 @@ MethodNames = Annotated[
     list[str], typer.Argument(metavar="METHOD", help='Method, see "understudy methods"; several with --choose.')
 ]
 OwnSchema = Annotated[
-    Path | None, typer.Option("--schema", help="Your schema; three columns of two labels when not given.")
+    Path | None, typer.Option("--schema", help="Your schema; if omitted, three columns of two labels each.")
 ]
 Claimed = Annotated[float, typer.Option("--epsilon", help="Privacy budget ε of each run.")]
 ClaimedDelta = Annotated[
-    float | None, typer.Option("--delta", help="δ of each run; 0 or 1e-6 when not given, as the method needs.")
+    float | None, typer.Option("--delta", help="δ of each run; if omitted, 0 or 1e-6, as the method needs.")
 ]
-Runs = Annotated[int, typer.Option("--runs", help="Runs on either table: half choose the event, half test it.")]
-Confidence = Annotated[float, typer.Option("--confidence", help="With which the bound holds.")]
+Runs = Annotated[int, typer.Option("--runs", help="Number of runs on each table: half choose the event, half test it.")]
+Confidence = Annotated[float, typer.Option("--confidence", help="Confidence with which the bound holds.")]
+PagePlace = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Also write a page with the picture: a new .html file.")
+]
 ChosenAmong = Annotated[
     float | None,
     typer.Option(
@@ -143,7 +146,6 @@ ChosenAmong = Annotated[
 BrokenOff = Annotated[
     bool, typer.Option("--interrupt", help="Break every run off once and take it up again; for methods that train.")
 ]
-PagePlace = Annotated[Path | None, typer.Option("--out", "-o", help="Also write a page with the picture: a new .html.")]
 
 
 def audit(
@@ -165,7 +167,7 @@ def audit(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Runs a method on neighbouring tables made from the schema, and bounds its ε from below beside its claim.
+    """Runs a method on neighbouring tables made from the schema, and shows a lower bound on its ε beside its claim.
 
     Reads no private data. A bound above the claim is a fault of the method, and the command ends with 1.
     """

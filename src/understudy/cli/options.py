@@ -20,14 +20,14 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="Text (.csv, .tsv, .txt, .jsonl; also .gz, .zst, .zip), Parquet, Arrow, FILE.xlsx::SHEET, Stata, SPSS, SAS"
-        " (globs too), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends; also a folder of Parquet,"
-        " or a place in a database, lake or cluster, such as postgresql://HOST/DB::TABLE.",
+        help="Text (.csv, .tsv, .txt, .jsonl; also .gz, .zst, .zip), Parquet, Arrow, FILE.xlsx::SHEET, Stata, SPSS or"
+        " SAS (globs too), FILE.duckdb::TABLE, or FILE.csv::multiline if fields contain line breaks; also a folder of"
+        " Parquet files, or a location in a database, lake or cluster, such as postgresql://HOST/DB::TABLE.",
     ),
 ]
 OptionalTable = Annotated[
     str | None,
-    typer.Argument(metavar="[TABLE]", help="The private table; only its container and header are looked at, no row."),
+    typer.Argument(metavar="[TABLE]", help="The private table; only its container and header are read, no row."),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
 NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]
@@ -51,7 +51,8 @@ CopiesMode = Annotated[
 ]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is read.")]
 Dataset = Annotated[
-    str | None, typer.Option("--dataset", help="Name of the dataset in the ledger; may be left out if it holds one.")
+    str | None,
+    typer.Option("--dataset", help="Name of the dataset in the ledger; optional if the ledger has only one."),
 ]
 PublicTable = Annotated[
     str | None, typer.Option("--public", help="Public table with the same columns, for methods that use one.")
@@ -67,7 +68,7 @@ SecondFile = Annotated[
     ),
 ]
 ExcelSafe = Annotated[
-    bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
+    bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text that a spreadsheet would run.")
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue the interrupted run of --out: same settings, nothing is charged.")
@@ -77,30 +78,36 @@ CheckShare = Annotated[
     typer.Option(
         "--check-share",
         metavar="SHARE",
-        help="Part of the budget held back to say how far off the rows are: 0.05.",
+        help="Share of the budget held back to measure how far off the rows are, e.g. 0.05.",
     ),
 ]
 CriteriaFile = Annotated[
     Path | None,
-    typer.Option("--criteria", metavar="FILE", help="Limits to judge the rows by, from what is held back (YAML)."),
+    typer.Option(
+        "--criteria", metavar="FILE", help="YAML file of criteria: limits by which the check judges the rows."
+    ),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed for sampling rows. Privacy noise is never seeded.")]
 
 Delimiter = Annotated[
     str | None,
-    typer.Option("--delimiter", help="Delimiter of text files: one character, comma, semicolon, tab, pipe or space."),
+    typer.Option(
+        "--delimiter", help="Delimiter of text files: one character, or comma, semicolon, tab, pipe or space."
+    ),
 ]
 Encoding = Annotated[
     str | None, typer.Option("--encoding", help="Encoding of text files, such as latin-1 or utf-16; UTF-8 by default.")
 ]
-Decimal = Annotated[str | None, typer.Option("--decimal", help='"," if text files write numbers so; "." by default.')]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="The file does not name its columns; --names does.")]
+Decimal = Annotated[str | None, typer.Option("--decimal", help='Decimal mark in text files: "." (the default) or ",".')]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The file has no header; --names gives the column names.")]
 Names = Annotated[
     str | None,
-    typer.Option("--names", metavar="A,B,C", help="Column names, in place of any in the file; or @FILE of them."),
+    typer.Option(
+        "--names", metavar="A,B,C", help="Column names, instead of those in the file; or @FILE, one name a line."
+    ),
 ]
 MostBytes = Annotated[
-    str | None, typer.Option("--most-bytes", metavar="SIZE", help="How much a compressed file may expand to.")
+    str | None, typer.Option("--most-bytes", metavar="SIZE", help="Largest size to which a compressed file may expand.")
 ]
 _DIALECT = {
     "delimiter": (Delimiter, None),
@@ -306,9 +313,10 @@ def note_lines(place: Shell, table: str | Path, schema: "Schema | None" = None) 
     if container.found:
         words = {sign: word for word, sign in WORDS.items()}
         word = words.get(container.delimiter, container.delimiter)
-        place.note(f"Fields of {name} are separated by {word}, by its header line; --delimiter {word} says so.")
+        place.note(f"By its header line, a {word} separates the fields of {name}; --delimiter {word} would say so.")
     if container.foreign:
-        rest = "else what is not UTF-8 in its rows cannot be read."
+        rest = "otherwise values that are not UTF-8 cannot be read."
         place.note(f"The header of {name} is not UTF-8. If the file is in Latin-1, give --encoding latin-1; {rest}")
     if not container.multiline:
-        place.note(f"Every line of {name} is one row; if quoted fields hold line ends, name it {name}::multiline.")
+        rest = f"If quoted fields contain line breaks, write {name}::multiline."
+        place.note(f"Each line of {name} is read as one row. {rest}")

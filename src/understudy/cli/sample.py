@@ -105,7 +105,7 @@ def stats(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Shows a table cell by cell with the errors of its counts, or lists what was measured. Free of charge.
+    """Shows a table cell by cell with the standard errors of its counts, or lists what was measured. Free of charge.
 
     Noisy counts come from measured tables that hold the columns, and have a standard error. The estimate is the
     model's: it agrees between tables, and is all there is for columns that were never measured together.
@@ -160,7 +160,7 @@ def sign(
 ) -> None:
     """Signs every file of a release with your key, so that readers can tell that it is yours and unaltered.
 
-    No key is ever made unless --new-key asks for one.
+    A key is made only if --new-key asks for one.
     """
     with shell("sign", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.release.files import SIGNATURE
@@ -182,7 +182,7 @@ def sign(
         signature = str(release / SIGNATURE)
         place.json({"release": str(release), "signature": signature, "key": fingerprint, "public_key": None})
         place.line(f"Signed {release} with the key of fingerprint {fingerprint}.")
-        place.note("Publish the fingerprint or the public key by another way than the folder.")
+        place.note("Publish the fingerprint or the public key by another channel than the folder.")
 
 
 BROKEN, UNDECIDED = 5, 6
@@ -197,7 +197,7 @@ def verify(
     ] = False,
     criteria: CriteriaFile = None,
     key: Annotated[
-        Path | None, typer.Option("--key", help="Also check the signature, by the publisher's public key (PEM).")
+        Path | None, typer.Option("--key", help="Also check the signature with the publisher's public key (PEM).")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -253,19 +253,19 @@ def _show_verified(
     place.json({**document, **said, "verdicts": verdicts, "signed": signer if signed else None})
     place.line(f"{release}: nothing wrong was found.")
     if signed:
-        place.line(f"Signed by the key of fingerprint {signer}.")
+        place.line(f"Signed by the key with fingerprint {signer}.")
     elif signer is not None:
-        place.line(f"It says that it is signed by the key of fingerprint {signer}; check that with --key.")
+        place.line(f"The folder claims to be signed by the key with fingerprint {signer}; check that with --key.")
     for part in cast(list[str], document["unchecked"]):
         place.line(f"Not checked, because there is too much of it: {part}. Check it with --everything.")
     for part in cast(list[str], document["believed"]):
-        place.line(f"Said by the folder alone, and not checked: {part}.")
+        place.line(f"Stated by the folder and not checked: {part}.")
     place.line(statement.promise)
     if limits is None:
         show_check(place, statement)
     for one in judged:
         place.line(f"Criterion {one.text}")
-    place.note("Not checkable from here: that the noise was drawn honestly, and from which table.")
+    place.note("Not checkable from the folder: that the noise was drawn honestly, and from which table.")
     outcomes = {one.outcome for one in judged}
     if outcomes - {"pass"}:
         place.flush()
@@ -283,7 +283,8 @@ def label(
     *,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to use.")] = 1,
     keep: Annotated[
-        list[str] | None, typer.Option("--keep", help="Column outside the schema to pass on; may be repeated.")
+        list[str] | None,
+        typer.Option("--keep", help="Column outside the schema to copy to the output; may be repeated."),
     ] = None,
     excel_safe: ExcelSafe = False,
     as_json: Json = False,
@@ -327,8 +328,8 @@ Neighbours = Annotated[
     str, typer.Option("--relation", help="Neighbour relation that ε refers to: add_remove or label_change.")
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="Confidence level of the interval, e.g. 0.9.")]
-Figure = Annotated[Path | None, typer.Option("--svg", help="Also draw the intervals into this file.")]
-Simulate = Annotated[int, typer.Option("--simulate", help="Check each interval by this many simulated draws.")]
+Figure = Annotated[Path | None, typer.Option("--svg", help="Also draw the intervals in this file.")]
+Simulate = Annotated[int, typer.Option("--simulate", help="Check each interval with this many simulated draws.")]
 DrawSeed = Annotated[int, typer.Option("--seed", help="Seed of the simulated draws.")]
 
 
@@ -349,7 +350,7 @@ def leafsize(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Finds leaf_size for method rdt. Public arithmetic: no table is opened, nothing is charged."""
+    """Finds leaf_size for method rdt. Public arithmetic: opens no table and charges nothing."""
     with shell("leafsize", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.methods.leaf_size import leaf_size
 

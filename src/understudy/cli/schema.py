@@ -31,25 +31,30 @@ def draft(
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write; must not exist.")],
     *,
     like: Annotated[
-        str | None, typer.Option("--like", metavar="TABLE", help="A public table with the same columns; it is read.")
+        str | None,
+        typer.Option("--like", metavar="TABLE", help="A public table with the same columns; its values are read."),
     ] = None,
     codebook: Annotated[
         list[Path] | None,
         typer.Option(
             "--codebook",
             metavar="FILE",
-            help="Describes the columns: data dictionary (CSV), Frictionless, CSVW or JSON Schema, SQL, Stata, SPSS; "
-            "may be repeated.",
+            help="File that describes the columns: data dictionary (CSV), Frictionless, CSVW, JSON Schema, SQL, Stata "
+            "or SPSS; may be repeated.",
         ),
     ] = None,
     names_are_right: Annotated[
-        bool, typer.Option("--names-are-right", help="Take names that look like values (2019, a date) as they are.")
+        bool,
+        typer.Option("--names-are-right", help="Accept column names that look like values, such as 2019 or a date."),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Writes a schema to fill in: DECIDE wherever a person has to decide, guesses to confirm."""
+    """Writes the draft of a schema, from column names and types.
+
+    It says DECIDE wherever a person has to decide, and marks guesses that a person has to confirm.
+    """
     with shell("schema draft", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.counts.public import draft as draft_of
         from understudy.schema.schema import parted
@@ -89,12 +94,12 @@ def edit(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Walks through what is open in a schema: places that say DECIDE, and guesses to confirm.
+    """Walks through the open places of a schema.
 
-    Each place shows its column, what to state, a hint and the guess if there is one. Enter accepts the guess, x leaves
-    the column out, u undoes, s skips, q quits, ? helps. Answers are checked and saved at once, so you may stop at any
-    time and go on later.
-    Comments and layout of the file stay. Reads no table.
+    A place is open if it says DECIDE or holds a guess to confirm. Each is shown with its column, what to state, a hint
+    and the guess if there is one. Enter accepts the guess, x leaves the column out, u undoes, s skips, q quits, ?
+    helps. Answers are checked and saved at once, so you may stop at any time and go on later. The file keeps its
+    comments and its layout. Reads no table.
     """
     with shell("schema edit", quiet=quiet, debug=debug) as place:
         from understudy.schema.document import schema_from_text, text_of
@@ -150,7 +155,7 @@ def _walk(place: Shell, editor: "SchemaEditor", schema: Path) -> None:
                 place.line("There is nothing to undo.")
         else:
             for reason in editor.leave_out() if said == "x" else editor.answer(said):
-                place.line(f"  Not taken: {reason}")
+                place.line(f"  Not accepted: {reason}")
         if editor.text != before:
             save_text(schema, editor.text, before)
 
@@ -190,8 +195,8 @@ def check(
 
     With --rows it shows for each column the shares of values that are inside the bounds or the list, outside, missing
     or unreadable, and the most frequent shapes of what cannot be read (letters as a, digits as 9). That is for your
-    eyes alone: it is written nowhere, and no guarantee covers decisions taken from it. With --epsilon the shares have
-    noise, are charged to --ledger before a row is read, and may be shown to anybody.
+    eyes only: it is written nowhere, and no guarantee covers decisions based on it. With --epsilon the shares have
+    noise, their cost is charged to --ledger before a row is read, and they may be shown to anybody.
     """
     with shell("schema check", quiet=quiet, debug=debug, as_json=as_json, charges=epsilon is not None) as place:
         from understudy.counts.opening import header_of

@@ -19,7 +19,9 @@ def studio(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port of this machine; 0: any free one.")
     ] = PORT,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge; ledger.db in the folder.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Ledger to charge; ledger.db in the folder by default.")
+    ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Only show releases and their cards; nothing can be run or changed.")
     ] = False,

@@ -45,12 +45,15 @@ if TYPE_CHECKING:
 
 RowsHint = Annotated[
     int | None,
-    typer.Option("--rows-hint", help="Public guess of the number of rows, for time, memory and notes only."),
+    typer.Option("--rows-hint", help="Public guess at the number of rows, for time, memory and notes only."),
 ]
 LARGE_TABLE = 1_000_000
 """Rows of a table for which noise is judged where nobody says how many there may be."""
 Yes = Annotated[
-    bool, typer.Option("--yes", help="Go on with a budget that protects hardly anybody, or that leaves nothing.")
+    bool,
+    typer.Option(
+        "--yes", help="Go on with a budget that protects hardly anybody, or so small that noise drowns the table."
+    ),
 ]
 READING = "docs/schema.md says how values are read. Text must be in the declared encoding."
 
@@ -83,7 +86,7 @@ def synthesize(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Makes a release: checks everything public, charges the budget, measures with noise, draws rows, writes.
+    """Makes a release: checks everything public, charges the budget, measures with noise, draws and writes rows.
 
     Up to the charge only column names are read, and a mistake costs nothing. After it no row can stop the run.
     """
@@ -154,7 +157,7 @@ def _planned(
     drowned = "" if made is None else drowned_remark(made, rows_hint or LARGE_TABLE)
     found += [drowned] if drowned else []
     if found and not yes:
-        raise UsageError("budget", " ".join(found), "Change it, or give --yes if it is meant.")
+        raise UsageError("budget", " ".join(found), "Change it, or give --yes if that is what you want.")
     return None if made is None else made.seconds
 
 
@@ -207,7 +210,7 @@ def show_release(
     if any(odd.meaning in UNREAD for odd in statement.odd):
         place.note(READING)
     if statement.left_out:
-        place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")
+        place.note(f"Not in the schema, so left out: {', '.join(statement.left_out)}.")
     if statement.ledger.dataset is None:
         place.note("No ledger given: track this table's total privacy loss yourself.")
     place.note(f"Read {folder / 'statement.md'}, then check the folder: understudy verify {folder}")
@@ -223,7 +226,7 @@ def show_check(place: Shell, statement: "Statement") -> None:
     furthest = max(check.distances, key=lambda one: one.upper, default=None)
     if furthest is not None and not check.verdicts:
         name, bounds = " × ".join(furthest.columns), f"{furthest.lower:.3f} to {furthest.upper:.3f}"
-        place.line(f"Largest distance from the private table that the check allows for: {bounds} ({name}).")
+        place.line(f"Largest distance from the private table that agrees with the check: {bounds} ({name}).")
 
 
 MOST_STEPS = 40
@@ -246,7 +249,7 @@ def plan(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Shows cells, memory, time, split of the budget and expected error. Reads no private row, spends nothing."""
+    """Shows cells, memory, time, split of the budget and expected error. Reads no private row and spends nothing."""
     with shell("plan", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.schema import Schema
         from understudy.synthesizer import plan as make_plan
@@ -286,9 +289,7 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
         ["promise", str(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))],
         ["spent as", str(plan.cost)],
         ["cells to measure", f"{plan.cells:,}"],
-        *_needed(
-            plan, f"{rows:,} rows" if rows_hint is not None else f"{rows:,} rows (assumed; --rows-hint says better)"
-        ),
+        *_needed(plan, f"{rows:,} rows" if rows_hint is not None else f"{rows:,} rows (assumed; set by --rows-hint)"),
     ]
     place.table(["", ""], facts, title="Plan (made without private data)")
     lines = [
@@ -308,13 +309,13 @@ def _needed(plan: "Plan", rows: str) -> list[list[str]]:
     """Memory and time, each with its other end where noisy answers decide."""
     lines = [["memory", f"about {size_text(plan.bytes)} beyond the program itself, for {rows}"]]
     if plan.limit_bytes > plan.bytes:
-        lines.append(["", f"at most {size_text(plan.limit_bytes)}; a limit must allow that much"])
+        lines.append(["", f"at most {size_text(plan.limit_bytes)}; --memory must allow that much"])
     if plan.temporary_bytes:
         lines.append(["disk", f"about {size_text(plan.temporary_bytes)} of codes in a temporary file without a name"])
     lines.append(["time", f"about {plan.seconds:,.1f} CPU s"])
     least, most = (f"{end:,.1f}" for end in plan.span or (plan.seconds, plan.seconds))
     if least != most:
-        lines.append(["", f"from {least} to {most} CPU s, by how strongly columns depend on each other"])
+        lines.append(["", f"from {least} to {most} CPU s, depending on how closely columns are related"])
     return lines
 
 

@@ -264,7 +264,7 @@ class ChoiceFolder:
             self._draft.write_bytes(bytes(DRAFT_BYTES))
             sync(self._draft)
         except OSError as error:
-            raise InputError(self.where, "cannot be written.", "Free some space, then give the same again.") from error
+            raise InputError(self.where, "cannot be written.", "Free some space, then run the same again.") from error
 
     def finish(self, write: Callable[[Path], None]) -> None:
         """Puts the result, written by `write`, in place in one step; what may not be published goes."""
@@ -335,7 +335,7 @@ def _run_of(folder: Path) -> str | None:
         return None
 
 
-_SAME = "Give the same as before: finished releases are not charged again. Or give a new folder."
+_SAME = "Give the same settings as before; finished releases are not charged again. Or give a new folder."
 
 
 def _require_same(before: Mapping[str, object], now: Mapping[str, object], where: str) -> None:
@@ -670,7 +670,7 @@ def _designs(candidates: Sequence[Candidate], schema: Schema, epsilon: float, de
         check_memory(design.plan, None)
         check_without_public(design)
         if design.plan.refused:
-            rule = "makes no privacy claim with these options, so nothing could be said of the choice."
+            rule = "makes no privacy claim with these options, so no claim could be made for the choice."
             raise UsageError(f"method {one.name!r}", rule, "Choose other options or another method.")
         designs.append(design)
     return tuple(designs)

@@ -169,7 +169,7 @@ def compare(
 
 def _listed(name: str, values: Sequence[Item]) -> tuple[Item, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise UsageError(name, f"must be a list, got {values!r}.", f"As in {name}=[{values!r}].")
+        raise UsageError(name, f"must be a list, got {values!r}.", f"For example {name}=[{values!r}].")
     return tuple(values)
 
 

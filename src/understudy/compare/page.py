@@ -338,8 +338,9 @@ def _how(study: Study) -> Section:
         f"{_counted(settings.repeats, 'repeat', 'repeats')}, each with fresh noise; "
         f"{_counted(settings.copies, 'copy', 'copies')} a run ({settings.copies_mode}).",
         "Each run in a process of its own, under a limit of time and memory.",
-        "In pictures, methods at one ε stand a little beside one another, so that every interval can be seen.",
-        f"Seed of drawing rows and of scoring: {settings.seed}. Noise has no seed, so a new study gives other numbers.",
+        "In pictures, methods at the same ε are drawn slightly apart, so that every interval can be seen.",
+        f"Seed for sampling rows and for scoring: {settings.seed}. Privacy noise is never seeded, so a new study "
+        "gives other numbers.",
         f"This page was written by understudy {version('understudy')}.",
     ]
     if study.has_public:
@@ -357,7 +358,7 @@ def _delta_sentence(settings: StudySettings) -> str:
     least = min(settings.epsilons)
     pure = [one.name for one in settings.candidates if not settings.budget(one, least).delta]
     if settings.delta and pure:
-        return f"δ = {settings.delta:g}; {', '.join(pure)} had δ = 0, a stronger promise, for want of a use for more."
+        return f"δ = {settings.delta:g}; δ = 0, a stronger promise, for methods that need no δ: {', '.join(pure)}."
     return f"δ = {settings.delta:g} for every method."
 
 

@@ -121,7 +121,7 @@ class Candidate:
         try:
             words = shlex.split(text) if isinstance(text, str) else []
         except ValueError:
-            raise UsageError(f"method {text!r}", "has a quotation mark without its other half.") from None
+            raise UsageError(f"method {text!r}", "has a quotation mark that is never closed.") from None
         if not words:
             raise UsageError("method", "is empty.", 'Give a name, such as "aim", or a name with options.')
         options: dict[str, str] = {}
@@ -129,7 +129,9 @@ class Candidate:
             key, equals, value = word.partition("=")
             if not equals or not key or key in options:
                 raise UsageError(
-                    f"method {text!r}", "must be a name followed by options, each once.", 'As in "steps layers=2".'
+                    f"method {text!r}",
+                    "must be a name followed by options, each once.",
+                    'For example "steps layers=2".',
                 )
             options[key] = value
         return cls(shlex.join(words), words[0], options)
@@ -387,8 +389,8 @@ class StudyFolder:
         before = self._begun()
         if any(before.get(key) != found for key, found in _fingerprints(tables, schema).items()):
             self._kept.write_note({**before, "table": "changed"})  # so that no table can go on with these runs
-            rule = "changed while the study was running, so its runs may be of two tables."
-            raise UsageError("table", rule, "Give a new folder, and tables that stay as they are.")
+            rule = "changed while the study was running, so its runs may come from two different tables."
+            raise UsageError("table", rule, "Give a new folder, and tables that do not change.")
 
 
 def drop_left_behind(prefix: str) -> None:

@@ -368,7 +368,7 @@ def is_running(study: Study, epsilon: float) -> bool:
 def _at(study: Study, found: Sequence[MeanScore], epsilon: float) -> Recommendation:
     seconds = {one.name: _seconds(study, one.name, epsilon) for one in study.settings.candidates}
     if is_running(study, epsilon):
-        return Recommendation(epsilon, "", "Nobody is named before all runs at this ε have ended.")
+        return Recommendation(epsilon, "", "No method is named before all runs at this ε have ended.")
     most = max(len(spent) for spent in seconds.values())
     if not most:
         return Recommendation(epsilon, "", "No method finished at this ε.")
@@ -382,7 +382,7 @@ def _at(study: Study, found: Sequence[MeanScore], epsilon: float) -> Recommendat
     took = {one: math.fsum(seconds[one]) / most for one in field.kept}
     tied, grounds = _judged(field, here, took)
     if most == 1 and len(field.kept) > 1:
-        grounds = f"One repeat only: chance is not ruled out, so nobody is named. {grounds}"
+        grounds = f"One repeat only: chance is not ruled out, so no method is named. {grounds}"
     said = " ".join((*words, grounds, *field.left_out))
     return Recommendation(epsilon, tied[0], said) if len(tied) == 1 else Recommendation(epsilon, "", said, tied)
 
@@ -400,7 +400,7 @@ def _field(study: Study, here: Sequence[MeanScore], finished: Mapping[str, int])
         lacks = [f"{said(name)}: missing in {lost[name, one]} of {most} runs" for name in names if lost[name, one]]
         out += [f"{one} ({', '.join(lacks)})"] if lacks else []
     uncounted = [name for name in every if name not in names]
-    left_out = [f"Not counted, for want of numbers: {_listed(uncounted)}."] if uncounted else []
+    left_out = [f"Not counted, because numbers are missing: {_listed(uncounted)}."] if uncounted else []
     left_out += [f"Left out: {', '.join(out)}."] if out else []
     return _Field(kept, names, tuple(left_out))
 
@@ -461,7 +461,7 @@ def _against(leads: Mapping[tuple[str, str], _Leads], tied: Sequence[str], order
     for first, second in itertools.combinations(tied, 2):
         ahead, behind = leads[first, second]
         if ahead and behind:
-            words.append(f"{first} and {second} are each ahead by something: {first} by {_listed(ahead)}, {second} "
+            words.append(f"{first} and {second} are each ahead by some score: {first} by {_listed(ahead)}, {second} "
                          f"by {_listed(behind)}.")  # fmt: skip
     alike = [pair for pair in itertools.combinations(tied, 2) if not any(leads[pair])]
     if alike and len(alike) == len(tied) * (len(tied) - 1) // 2:

@@ -85,7 +85,7 @@ def arrow_header(path: Path) -> list[tuple[str, str]]:
             return [(field.name, str(field.type)) for field in file.schema]
     except ARROW_ERRORS:
         pass
-    raise InputError(str(path), "is not a readable Arrow file (damaged, cut short or another format).")
+    raise InputError(str(path), "is not a readable Arrow file (damaged, truncated or in another format).")
 
 
 def _sizes(path: Path, columns: int) -> list[tuple[int, int]]:

@@ -89,7 +89,7 @@ def read_database(connection: object, *, table: str | None = None, query: str | 
         UsageError: it is neither a table nor a query, or the connection is of a kind that cannot be read.
     """
     if (table is None) == (query is None):
-        raise UsageError("read_database", "needs table= or query=, one of the two.")
+        raise UsageError("read_database", "needs either table= or query=.")
     if table is not None and not names_of(table):
         raise UsageError("table", "must be a name, or schema.table.", QUOTES)
     bare = (query or "").strip().rstrip(";").rstrip()
@@ -473,8 +473,8 @@ class StreamQuery(Query):
     def check_again(self) -> None:
         """Refuses a stream that was read, by whichever table."""
         if self._stream.begun:
-            fix = "Make the stream anew, or a table of it: pyarrow.table(stream)."
-            raise InputError("stream", "was read already, and a stream can be read once.", fix)
+            fix = "Create the stream again, or give a table made from it: pyarrow.table(stream)."
+            raise InputError("stream", "was read already, and a stream can be read only once.", fix)
 
     def header(self) -> Header:
         """By the types of Arrow, which a stream tells before its rows."""

@@ -51,7 +51,7 @@ FOOTERS_AT_ONCE = {False: 2, True: 16}  # from a disk, and through a network
 MARKS = ("etag", "last-modified", "versionid", "version-id", "generation")
 OTHER_TABLES = {"_delta_log": "a Delta table: write delta:", ".hoodie": "a Hudi table"}
 _PARTITION = re.compile(r"([^=]+)=(.*)", re.DOTALL)
-_CHANGED = "was changed while it was read: a file is gone or another one."
+_CHANGED = "was changed while it was read: a file is gone or was replaced."
 
 Mark = tuple[object, ...]
 """What tells whether a file is still the same one."""
@@ -181,7 +181,9 @@ def _listed(place: Place) -> list[str]:
     kept = sorted(path for path, inside in shown.items() if path == place.root or _matches(inside.split("/"), pattern))
     if not kept:
         rule = "no file matches this pattern." if place.pattern else "is a folder without Parquet files."
-        raise InputError(place.where, rule, "Check the path; hidden files and folders (_ or .) are left out.")
+        raise InputError(
+            place.where, rule, "Check the path; files and folders whose names begin with _ or . are left out."
+        )
     if not all(path.lower().endswith(PARQUET) for path in kept):
         fix = f"Name the Parquet files, such as {place.where.rstrip('/')}/**/*.parquet."
         raise InputError(place.where, "holds files other than Parquet (.parquet, .pq).", fix)
@@ -253,7 +255,7 @@ def footers_of(place: Place, paths: Sequence[str]) -> list[tuple[Mark, pa.Schema
         found = list(readers.map(lambda path: _footer(place, path), paths))
     footers = [footer for footer in found if footer is not None]
     if len(footers) < len(found):
-        rule = "holds a file that is gone or no readable Parquet (damaged, cut short, encrypted or another format)."
+        rule = "holds a file that is gone or no readable Parquet (damaged, truncated, encrypted or in another format)."
         raise InputError(place.where, rule, "Write it again, or name another version.")
     return footers
 

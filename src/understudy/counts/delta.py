@@ -74,7 +74,7 @@ def _unworded(place: Place, ask: Callable[[], Found]) -> Found:
         # What is written in Rust panics by an exception that is no Exception.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-    raise InputError(f"delta:{place.where}", "its log cannot be read.", "Check that the version is whole.")
+    raise InputError(f"delta:{place.where}", "its log cannot be read.", "Check that this version is complete.")
 
 
 def _version(place: Place, text: str | None) -> int | None:
@@ -116,7 +116,7 @@ def _check_protocol(place: Place, table: Any) -> None:
         unknown.append(f"reader version {asked.min_reader_version}")
     if unknown:
         fix = "Write the table again without it, or read it with Spark."
-        raise InputError(f"delta:{place.where}", f"uses what cannot be read here: {', '.join(unknown)}.", fix)
+        raise InputError(f"delta:{place.where}", f"uses features that cannot be read here: {', '.join(unknown)}.", fix)
 
 
 def _pieces(place: Place, table: Any, kinds: pa.Schema, schema: Schema | None) -> list[PinnedFile]:

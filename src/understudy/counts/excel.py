@@ -80,7 +80,7 @@ def sheets_of(path: Path) -> list[Sheet]:
             return [one for one in listed if one.part in parts and "worksheets/" in one.part]
     except EXCEL_ERRORS:
         pass
-    rule = "is not a readable Excel workbook (damaged, protected by a password or another format)."
+    rule = "is not a readable Excel workbook (damaged, protected by a password or in another format)."
     raise InputError(str(path), rule, "Save it as .xlsx without a password.")
 
 

@@ -153,7 +153,7 @@ class Container:
 
     @property
     def multiline(self) -> bool:
-        """Whether quoted fields may hold line ends; see `delimited`."""
+        """Whether quoted fields may contain line breaks; see `delimited`."""
         return bool(self.dialect.multiline)
 
     @property
@@ -194,7 +194,7 @@ def read_table(
         decimal: "," if numbers are written so.
         names: the names of the columns, of a file without a header line.
         header: true if it has one all the same, whose names these stand for.
-        multiline: whether quoted fields hold line ends.
+        multiline: whether quoted fields contain line breaks.
         most_bytes: how much a compressed file may expand to.
 
     Raises:
@@ -252,14 +252,14 @@ def container_of(
 
 
 def _multiline(text: str) -> tuple[str, bool]:
-    """The path or pattern of text files, and whether the location declares that quoted fields may hold line ends."""
+    """The path or pattern of text files, and whether the location declares line breaks in quoted fields."""
     declared = DECLARED_TEXT.fullmatch(text)
     if declared is None:
         place = text.removesuffix(f"::{MULTILINE}")
         return place, place != text
     if declared[2] != MULTILINE:
         rule = f"the dialect {declared[2]!r} is not known."
-        raise InputError(text, rule, f"Known: {declared[1]}::{MULTILINE}, where quoted fields hold line ends.")
+        raise InputError(text, rule, f"Known: {declared[1]}::{MULTILINE}, where quoted fields contain line breaks.")
     return declared[1], True
 
 
@@ -268,7 +268,7 @@ def _check_fitting(text: str, kind: Kind, dialect: Dialect) -> None:
     known = FITTING.get(kind, ())
     unfit = [key for key in dialect.said if key not in known]
     if unfit:
-        fix = "Drop it: such a file says it by itself."
+        fix = "Drop it: such a file states it itself."
         raise InputError(text, f"{unfit[0]}= cannot be declared for a file of this kind.", fix)
 
 
@@ -365,7 +365,7 @@ def _headed(asked: Container, suffix: str) -> Container:
     except PACKED_ERRORS:
         pass
     if broken is None:
-        raise InputError(str(path), "is not readable (damaged, cut short or another format).")
+        raise InputError(str(path), "is not readable (damaged, truncated or in another format).")
     raise InputError(str(path), "cannot be read.", "Check that the file exists and you may read it.") from broken
 
 
@@ -411,7 +411,7 @@ def _standing_for(names: Sequence[str], asked: Container) -> Sequence[str]:
     declared = asked.dialect.names
     if declared is not None and len(declared) != len(names):
         rule = f"its first line has {len(names):,} names, and names= lists {len(declared):,}."
-        raise InputError(str(asked.paths[0]), rule, "One is needed for each.")
+        raise InputError(str(asked.paths[0]), rule, "Give one name for each column.")
     return names if declared is None else declared
 
 
@@ -476,7 +476,7 @@ def _parquet_header(path: Path, asked: Container) -> Header:
         pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as file,
     ):
         return tuple((field.name, str(field.type)) for field in file.schema_arrow)
-    raise InputError(str(path), "is not a readable Parquet file (damaged, cut short, encrypted or another format).")
+    raise InputError(str(path), "is not a readable Parquet file (damaged, truncated, encrypted or in another format).")
 
 
 def _parquet_place(path: Path, container: Container) -> Path | pa.BufferReader:
@@ -522,7 +522,9 @@ def connect_read_only(path: Path, settings: Settings | None = None) -> "duckdb.D
     with suppress(duckdb.Error, OSError, ValueError):
         return silenced(duckdb.connect(str(path), read_only=True, config={**LOCKED, **(settings or {})}))
     raise InputError(
-        str(path), "cannot be opened as a DuckDB database.", "Is it damaged, in use, or of a newer version?"
+        str(path),
+        "cannot be opened as a DuckDB database.",
+        "Check that it is not damaged, in use, or written by a newer version of DuckDB.",
     )
 
 
@@ -872,7 +874,7 @@ def _check_decimal(container: Container, schema: Schema) -> None:
         if isinstance(column, Integer | Float) and not column.decimal and decimal and column.thousands == decimal
     ]
     if clash:
-        rule = f"is {decimal!r}, by which column {clash[0]!r} groups thousands."
+        rule = f"is {decimal!r}, which separates thousands in column {clash[0]!r}."
         raise UsageError("decimal", rule, "State a `decimal` for that column in the schema, or another one here.")
 
 
@@ -881,4 +883,4 @@ def _check_first_line(container: Container, schema: Schema) -> None:
     first_row = container.kind in ("delimited", "excel") and container.dialect.first_line_names
     if first_row and not set(container.names) & {column.name for column in schema.modelled}:
         rule = "its first line names none of the schema's columns."
-        raise InputError(str(container.paths[0]), rule, "Is the header missing, or the delimiter another one?")
+        raise InputError(str(container.paths[0]), rule, "Check that it has a header, and which delimiter it uses.")

@@ -112,7 +112,7 @@ def _refuse_secrets(location: str, scheme: str) -> None:
     known = scheme in SOURCES.built_in or scheme in SOURCES.offered()
     named = re.match(r"[^/\\]*:[^/\\]*:[^/\\]*@" if known else r"[^/\\]*:[^/\\]*@", location)
     if named or re.search(r"://[^/]*:[^/]*@", location) or SECRET.search(location):
-        rule = "holds a password or key, or looks as if it did: others see locations."
+        rule = "holds a password or key, or seems to; others can see locations."
         raise InputError("location", rule, "docs/engines.md says where each engine looks for them.")
 
 
@@ -129,7 +129,7 @@ def _refuse_foreign(location: str) -> None:
         schemes = ", ".join(name for name in SOURCES.names() if not name.startswith("."))
         raise InputError(f"location {foreign[1]}://…", "has a scheme that is not known.", f"Known: {schemes}.")
     if re.search(r"\b(password|pwd)\s*=", location, re.IGNORECASE):
-        raise InputError("location", "holds a password and is no location.", "docs/engines.md lists their forms.")
+        raise InputError("location", "holds a password and is not a location.", "docs/engines.md lists their forms.")
 
 
 def _object_class(data: object) -> Callable[..., PrivateTable | RowReader] | None:
@@ -185,10 +185,10 @@ def open_table(
 
     Args:
         data: a pandas, polars or Arrow frame; a path or glob of files, text also compressed ("file.csv::multiline" if
-            quoted fields hold line ends; `read_table` says more about it), Parquet, Arrow, JSON lines, Stata, SPSS or
-            SAS; a workbook ("file.xlsx::sheet"); a DuckDB file ("file.duckdb" or "file.duckdb::table"); a place in a
-            database or a lake (docs/engines.md lists them); a location that another package can open; a reader; or a
-            private table, which is handed back.
+            quoted fields contain line breaks; `read_table` says more about it), Parquet, Arrow, JSON lines, Stata, SPSS
+            or SAS; a workbook ("file.xlsx::sheet"); a DuckDB file ("file.duckdb" or "file.duckdb::table"); a location
+            in a database or a lake (docs/engines.md lists them); a location that another package can open; a reader; or
+            a private table, which is handed back.
         schema: what the table may contain.
         memory_bytes: the most memory counting may use beside the data itself.
         threads: the most threads counting may use.

@@ -95,7 +95,11 @@ def _check_file(path: Path) -> None:
     if not there:
         raise InputError(str(path), "no such file.", f"Write {SCHEME}file.db::table.")
     if begins != MAGIC:
-        fix = "A DuckDB file needs the suffix .duckdb." if begins[8:12] == b"DUCK" else "Is it encrypted or damaged?"
+        fix = (
+            "A DuckDB file needs the suffix .duckdb."
+            if begins[8:12] == b"DUCK"
+            else "Check that it is not encrypted or damaged."
+        )
         raise InputError(str(path), "is not a readable SQLite database.", fix)
 
 
@@ -122,16 +126,16 @@ def _refusal(where: str, state: str) -> InputError:
     if state.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return InputError(where, "is locked by a program that writes.", "Try again when it has finished.")
     if state.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
-        fix = "May you read it? In WAL mode its folder must be writable, or hold its -wal and -shm files."
+        fix = "Check that you may read it. In WAL mode its folder must be writable, or hold its -wal and -shm files."
         return InputError(where, "cannot be opened.", fix)
-    return InputError(where, "is not a readable SQLite database.", "Is it encrypted or damaged?")
+    return InputError(where, "is not a readable SQLite database.", "Check that it is not encrypted or damaged.")
 
 
 def _asked(connection: sqlite3.Connection, where: str, command: str, *values: str) -> list[tuple[object, ...]]:
     """The answer to a question about the file's own tables, without the engine's words should it fail."""
     with suppress(sqlite3.Error):
         return connection.execute(command, values).fetchall()
-    raise InputError(where, "cannot be read.", "Is it damaged, or does it need an extension?")
+    raise InputError(where, "cannot be read.", "Check that it is not damaged and needs no extension.")
 
 
 def _table_of(connection: sqlite3.Connection, wanted: str, where: str) -> str:

@@ -112,7 +112,7 @@ def _client(scheme: str, bucket: str, account: str) -> Any:
     except ImportError:
         rule = "this build of pyarrow cannot read it."
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
-        rule = "its client cannot be made with what the environment says."
+        rule = "its client cannot be created from the settings of the environment."
     raise InputError(f"{scheme}://{bucket}", rule, "docs/engines.md says what is needed.")
 
 

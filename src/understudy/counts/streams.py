@@ -226,7 +226,7 @@ def packed_member(path: Path) -> tuple[str, int]:
     """
     names = attempted(lambda: _members(path))
     if names is None:
-        raise InputError(str(path), "is not a readable zip archive (damaged, cut short or another format).")
+        raise InputError(str(path), "is not a readable zip archive (damaged, truncated or in another format).")
     if len(names) != 1:
         rule = f"must hold exactly one table, and holds {len(names) or 'no'} file{'s' * (len(names) != 1)}."
         raise InputError(str(path), rule, "Unpack it and name the file that you mean.")
@@ -272,7 +272,9 @@ def check_expansion(path: Path, packing: Packing, member: str, most_bytes: int |
     except PACKED_ERRORS:
         size = -1
     if size < 0:
-        raise InputError(str(path), f"is not a readable {_NAMES[packing]} file (damaged, cut short or another format).")
+        raise InputError(
+            str(path), f"is not a readable {_NAMES[packing]} file (damaged, truncated or in another format)."
+        )
     if size > limit:
         raise too_large(path, limit)
     return size
@@ -288,7 +290,7 @@ def check_wide(path: Path, size: int) -> None:
         InputError: the number of bytes is odd.
     """
     if size % 2:
-        raise InputError(str(path), "has an odd number of bytes, which UTF-16 never has.", "Is it whole?")
+        raise InputError(str(path), "has an odd number of bytes, which UTF-16 never has.", "Check that it is complete.")
 
 
 def too_large(path: Path, limit: int) -> InputError:

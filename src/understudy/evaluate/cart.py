@@ -473,7 +473,7 @@ class Prediction(Metric):
     name: ClassVar[str] = "prediction"
     question: ClassVar[str] = "Does a model trained on synthetic rows predict real ones as well?"
     scales: ClassVar[tuple[Scale, ...]] = (
-        Scale("mean_loss", "mean loss of area under the ROC curve against training on real rows"),
+        Scale("mean_loss", "mean loss of area under the ROC curve, compared with training on real rows"),
         Scale("worst_loss", "largest loss"),
     )
 

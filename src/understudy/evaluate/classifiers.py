@@ -57,9 +57,9 @@ CALIBRATION_FOLDS = 3
 def _scales() -> tuple[Scale, ...]:
     found = []
     for kind, words in WORDS.items():
-        found.append(Scale(f"{kind}_specks", f"KS distance of scores of {words}"))
+        found.append(Scale(f"{kind}_specks", f"KS distance between real and synthetic rows in the scores of {words}"))
         found.append(Scale(f"{kind}_pmse_raw", f"pMSE of {words}"))
-        ratio = f"pMSE of {words}, divided by its mean under the null: 1 is what chance does"
+        ratio = f"pMSE of {words}, divided by its mean under the null: 1 is what chance alone gives"
         found.append(Scale(f"{kind}_pmse_ratio", ratio, highest=None))
     return tuple(found)
 
@@ -134,7 +134,9 @@ class Classifiers(Metric):
 
     trees: int = option(100, help="number of trees in the forest", least=1)
     least_leaf: int = option(5, help="fewest training rows in a leaf of the forest", least=1)
-    most_rows: int = option(2000, help="rows of each table that the support vector machine sees at most", least=50)
+    most_rows: int = option(
+        2000, help="largest number of rows of each table that the support vector machine sees", least=50
+    )
     draws: int = option(5, help="number of permutations for the null of pMSE", least=2)
 
     def check(self, schema: Schema) -> None:

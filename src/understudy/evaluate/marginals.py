@@ -456,7 +456,7 @@ class Slopes(Metric):
     """Slopes between levels of columns."""
 
     name: ClassVar[str] = "slopes"
-    question: ClassVar[str] = "Does one column change the probabilities of another by as much?"
+    question: ClassVar[str] = "Does one column change the probabilities of another as much as in the real table?"
     scales: ClassVar[tuple[Scale, ...]] = (
         Scale("agreement", "correlation of synthetic with real slopes", "higher", -1.0, 1.0, 1.0),
         Scale("worst_difference", "largest |synthetic slope − real slope|", highest=2.0),

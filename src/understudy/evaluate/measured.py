@@ -131,7 +131,7 @@ def measured_share(release: Release, where: Where, *, level: float = 0.95) -> Me
         UsageError: if no released table holds the columns of the condition, or the noise is larger than the counts.
     """
     if not where:
-        raise UsageError("share", "needs a condition.", 'As in {"sex": "F"}.')
+        raise UsageError("share", "needs a condition.", 'For example {"sex": "F"}.')
     question = _NoisyTable.of(release, where, (), level)
     return _rate(question, where, question.groups(None, {})[0])
 
@@ -144,7 +144,7 @@ def measured_rate(
     Groups with a noisy count of 0 or less are left out. Raises as `measured_share` does.
     """
     if not rate:
-        raise UsageError("rate", "needs a condition.", 'As in {"voted": "yes"}.')
+        raise UsageError("rate", "needs a condition.", 'For example {"voted": "yes"}.')
     given = dict(where or {})
     question = _NoisyTable.of(release, {**given, **rate}, _groups_of(by), level)
     return question.of_groups(by, given, lambda rows: _rate(question, rate, rows))
@@ -264,7 +264,7 @@ class _NoisyTable:
                 left_out.append(one.where[by])
         if not found:
             raise UsageError(f"by {by!r}", "has no group larger than its noise.")
-        note = f"Left out, for their noisy count is not above 0: {', '.join(left_out)}."
+        note = f"Left out, because their noisy count is not above 0: {', '.join(left_out)}."
         return tuple(replace(one, notes=(*one.notes, note)) if left_out else one for one in found)
 
     def cells(self, among: Bools, subject: str) -> NoisyCells:
@@ -308,7 +308,7 @@ def notes_on_rows(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
         )
     odd = [one.text for one in release.statement.odd if one.column in columns]
     if odd:
-        notes += [*odd, "A share is one of all rows, with those whose value is missing or could not be read."]
+        notes += [*odd, "A share is taken of all rows, including those whose value is missing or could not be read."]
     return tuple(notes)
 
 

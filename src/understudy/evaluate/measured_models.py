@@ -257,7 +257,9 @@ class _Equations:
             name: self._coefficient(float(values[place]), moves[:, place], float(drawn[place]), float(within[place]))
             for place, name in enumerate(names)
         }
-        said = [f"Left out, for too few rows clear of the noise: {_listed(without)}."] if without else []
+        said = (
+            [f"Left out, because too few of their rows stand out of the noise: {_listed(without)}."] if without else []
+        )
         return MeasuredModel(
             self.formula.text,
             "linear" if self.number else "logistic",
@@ -295,7 +297,7 @@ class _Equations:
 
     def _solve(self, bread: Floats, right: Floats) -> Floats:
         if not np.isfinite(bread).all() or np.linalg.eigvalsh(_scaled(bread))[0] <= 1e-9:
-            raise self._refused("the noise hides how its columns go together")
+            raise self._refused("the noise hides how its columns are related")
         return np.asarray(np.linalg.solve(bread, right))
 
     def _inverse(self, slopes: Floats) -> Floats:
@@ -304,7 +306,7 @@ class _Equations:
         inverse = self._solve(bread, np.eye(len(bread)))
         leverage = slopes * np.einsum("ij,jk,ik->i", self.matrix, inverse, self.matrix)
         if self.noisy.variance * float((leverage**2).sum()) > MOST_NOISE**2:
-            raise self._refused("the noise hides how its columns go together")
+            raise self._refused("the noise hides how its columns are related")
         return np.asarray((inverse + inverse.T) / 2)
 
     def _drawn(self, moves: Floats, inverse: Floats) -> Floats:
@@ -334,7 +336,7 @@ class _Equations:
             squared += float(present @ (slopes * (turned * moved).sum(axis=1)))
         reach = squared**0.5
         if reach > MOST_MOVED or not np.isfinite(apart).all():
-            raise self._refused("the bins of its numbers are too wide, and leave the coefficients open")
+            raise self._refused("the bins of its numbers are too wide to determine the coefficients")
         return np.asarray(total / (1 - reach) ** 2)
 
     def _moved(self) -> Iterator[Floats]:

@@ -55,8 +55,8 @@ PAIRS_IN_FULL = 6
 MOST_HINTS = 60
 """Columns up to which every cell of the matrix of pairs tells its numbers; of more columns the worst pairs do."""
 NO_PROOF = (
-    "This is no proof of privacy, in neither direction: rows that equal real ones may be nothing but common, and rows "
-    "unlike all others may still tell something. What protects people is the promise of the release."
+    "This proves nothing about privacy, in either direction: rows that equal real ones may simply be common, and rows "
+    "unlike all others may still reveal something. What protects people is the promise of the release."
 )
 SPOKEN = {
     "marginals.two_way_mean": "pairs of columns, mean distance",
@@ -594,7 +594,9 @@ def _classifier(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
             figures.append(Figure(chart, remark=remark))
     if not figures:
         return ()
-    question = "What does a classifier think of each row, and by which columns? Two humps apart mean that it can tell."
+    question = (
+        "What does a classifier think of each row, and by which columns? Two separate humps mean that it can tell."
+    )
     return (Section("Classifier", question, (Gallery(tuple(figures)), _file(numbers, "specks.columns")), "classifier"),)
 
 
@@ -685,7 +687,7 @@ def _map(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
                 )
             )
         )
-    question = "Do synthetic rows lie where real rows lie, with as many in each heap?"
+    question = "Do synthetic rows lie where real rows lie, with as many in each cluster?"
     axes_text = Paragraph(f"{'; '.join(names)}.")
     blocks = (axes_text, Gallery(tuple(figures)), _file(numbers, "pictures.map"))
     return (Section("Map", question, blocks, "map"),)

@@ -152,7 +152,7 @@ class MeasuredQuestion:
             return measured_mean(release, self.mean, where=self.where, by=self.by, level=self.level)
         if self.quantile is not None:
             if len(self.quantile) != 1:
-                raise UsageError("quantile", "needs one column.", 'As in {"income": 0.5}.')
+                raise UsageError("quantile", "needs one column.", 'For example {"income": 0.5}.')
             ((column, share),) = self.quantile.items()
             return measured_quantile(release, column, share, where=self.where, by=self.by, level=self.level)
         if self.where is None:

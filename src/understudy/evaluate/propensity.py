@@ -270,8 +270,8 @@ class Specks(Metric):
     name: ClassVar[str] = "specks"
     question: ClassVar[str] = "Can a classifier tell synthetic rows from real ones?"
     scales: ClassVar[tuple[Scale, ...]] = (
-        Scale("logistic", "KS distance of scores of a logistic regression"),
-        Scale("cart", "KS distance of scores of a classification tree"),
+        Scale("logistic", "KS distance between real and synthetic rows in the scores of a logistic regression"),
+        Scale("cart", "KS distance between real and synthetic rows in the scores of a classification tree"),
         Scale("legacy", "the first score as a published script computes it; for comparison with its figures only"),
     )
 
@@ -448,7 +448,7 @@ WORDS = {"logistic": "a logistic regression", "cart": "a classification tree"}
 def _scales() -> tuple[Scale, ...]:
     found = []
     for kind, words in WORDS.items():
-        ratio = f"pMSE of {words}, divided by its mean under the null: 1 is what chance does"
+        ratio = f"pMSE of {words}, divided by its mean under the null: 1 is what chance alone gives"
         standard = f"pMSE of {words}, in standard deviations from its mean under the null"
         found.append(Scale(f"{kind}_ratio", ratio, highest=None))
         found.append(Scale(f"{kind}_raw", f"pMSE of {words}"))

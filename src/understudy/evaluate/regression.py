@@ -101,7 +101,9 @@ def parse_formula(text: str, schema: Schema) -> Formula:
     """
     left, tilde, right = _halves(text)
     if not tilde:
-        raise UsageError(f"formula {text!r}", 'needs a "~" between outcome and terms.', 'As in "income ~ age + sex".')
+        raise UsageError(
+            f"formula {text!r}", 'needs a "~" between outcome and terms.', 'For example "income ~ age + sex".'
+        )
     outcome, event = _outcome(left, text, schema)
     terms: list[tuple[TermPart, ...]] = []
     for piece in _split(right, "+"):
@@ -109,7 +111,7 @@ def parse_formula(text: str, schema: Schema) -> Formula:
             if term not in terms:
                 terms.append(term)
     if not terms:
-        raise UsageError(f"formula {text!r}", "has no terms.", 'As in "income ~ age + sex".')
+        raise UsageError(f"formula {text!r}", "has no terms.", 'For example "income ~ age + sex".')
     return Formula(text, outcome, event, tuple(terms))
 
 
@@ -200,7 +202,7 @@ def _named(name: str, text: str, schema: Schema) -> str:
     plain = name[1:-1] if len(name) > 1 and name.startswith("`") and name.endswith("`") else name
     known = [column.name for column in schema.modelled]
     if not plain:
-        raise UsageError(f"formula {text!r}", "has an empty term.", 'As in "income ~ age + sex".')
+        raise UsageError(f"formula {text!r}", "has an empty term.", 'For example "income ~ age + sex".')
     if plain not in known:
         raise UsageError(f"formula {text!r}", f"{plain!r} is not a column.", nearest(plain, known))
     return plain
@@ -485,7 +487,7 @@ def checked_formula(text: str, family: FamilyName, schema: Schema) -> Formula:
 class ModelMetric(Metric):
     """A metric whose options name a model."""
 
-    formula: str = option("", help='the model, as "income ~ age + sex"')
+    formula: str = option("", help='the model, such as "income ~ age + sex"')
     family: FamilyName = option("auto", help="kind of model")
     level: float = option(0.95, help="confidence level of the intervals")
 
@@ -630,7 +632,7 @@ def _share(coefficients: tuple[Compared, ...], what: str) -> float:
 
 
 NO_PROFILE = (
-    "profile intervals of several copies cannot be pooled, for the rule pools estimates and standard errors; "
+    "profile intervals of several copies cannot be pooled, because the rule pools estimates and standard errors; "
     "use interval=wald, or compare one copy"
 )
 

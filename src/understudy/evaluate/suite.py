@@ -378,7 +378,7 @@ def _check_settings(seed: int, texts: Sequence[str], *, pictures: bool) -> None:
     if type(seed) is not int or seed < 0:
         raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
     if texts and not pictures:
-        raise UsageError("pairs", "are to be drawn, and pictures=False.", "Leave one of them out.")
+        raise UsageError("pairs", "are to be drawn, but pictures=False.", "Leave one of them out.")
     if isinstance(texts, str):
         raise UsageError("pairs", f"must be a list of texts, got {texts!r}.", f"Give [{texts!r}].")
 
@@ -501,11 +501,13 @@ def _loaded(given: object) -> object:
 def _known_schema(synthetic: object, schema: Schema | None) -> Schema:
     if isinstance(synthetic, Release):
         if schema is not None and schema != synthetic.schema:
-            raise UsageError("schema", "is not that of the release.", "Leave it out: a release brings its own.")
+            raise UsageError("schema", "is not the schema of the release.", "Leave it out: a release has its own.")
         return synthetic.schema
     if schema is None:
-        fix = "Give schema=, or a release, which brings its own."
-        raise UsageError("schema", "is needed to read both tables: the synthetic one is no release folder.", fix)
+        fix = "Give schema=, or a release, which has its own."
+        raise UsageError(
+            "schema", "is needed to read both tables, because the synthetic one is not a release folder.", fix
+        )
     return schema
 
 

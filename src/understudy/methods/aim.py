@@ -91,8 +91,10 @@ class Aim(Method):
     name: ClassVar[str] = "aim"
     summary: ClassVar[str] = "Measures, round after round, the table of the workload that the model predicts worst."
     source: ClassVar[str] = "McKenna, Mullins, Sheldon and Miklau (2022)."
-    needs: ClassVar[str] = "A schema; better with a workload: the tables that matter; a public table helps."
-    limits: ClassVar[str] = "δ above 0. The model stays below model_bytes; a larger limit keeps more and takes longer."
+    needs: ClassVar[str] = "A schema. A workload (the tables that matter) and a public table help."
+    limits: ClassVar[str] = (
+        "δ above 0. The model stays below model_bytes; a larger limit keeps more relations and takes longer."
+    )
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
     uses_public: ClassVar[bool] = True
 

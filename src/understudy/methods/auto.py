@@ -71,10 +71,12 @@ class Auto(Method):
     """Method: the one that is expected to be nearest to the table."""
 
     name: ClassVar[str] = "auto"
-    summary: ClassVar[str] = "Picks the method with the least expected error, by public facts and noisy rows."
-    source: ClassVar[str] = "A rule of this package, stated in its reference page."
+    summary: ClassVar[str] = (
+        "Picks the method with the least expected error, by public facts and a noisy number of rows."
+    )
+    source: ClassVar[str] = "A rule of this package, stated on its reference page."
     needs: ClassVar[str] = "A schema. Nothing else."
-    limits: ClassVar[str] = "Those of the method it picks; `plan` says which, or between which the run decides."
+    limits: ClassVar[str] = "Those of the method it picks; `plan` says which, or among which the run decides."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:

@@ -80,7 +80,7 @@ class DpSyn(Method):
 
     name: ClassVar[str] = "dpsyn"
     summary: ClassVar[str] = (
-        "All columns and a public list of marginals, rare values merged; rows are moved to fit them."
+        "All columns and a public list of marginals, rare values merged; rows are adjusted to fit them."
     )
     source: ClassVar[str] = "Li, Zhang and Wang (2019), second in the 2018 NIST challenge, generalised."
     needs: ClassVar[str] = "A schema and a public list of marginals (or the preset match3)."

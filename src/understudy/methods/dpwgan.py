@@ -241,14 +241,16 @@ class DpWgan(Method):
     summary: ClassVar[str] = "A generative adversarial network trained with noisy gradients; all columns at once."
     source: ClassVar[str] = "UCLANESL's entry of the 2018 NIST challenge; Abadi et al. (2016), Arjovsky et al. (2017)."
     needs: ClassVar[str] = "δ above 0. Many rows; a GPU is optional (device=cuda, with understudy[gan])."
-    limits: ClassVar[str] = "All rows are held in memory as codes. What it learns of a relationship has no error bar."
+    limits: ClassVar[str] = (
+        "All rows are held in memory as codes. What it learns about a relationship has no error bar."
+    )
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
     spends_delta: ClassVar[bool] = True
     keeps_checkpoints: ClassVar[bool] = True
 
     steps: int = option(500, help="steps of the critic, each on sampled rows", least=1, most=10**6)
     rate: float = option(0.02, help="probability with which a row takes part in a step", least=1e-6, most=0.99)
-    preset: Preset = option("none", help="published: networks and moves of the challenge's entry; set rate and steps")
+    preset: Preset = option("none", help="published: networks and updates of the challenge's entry; set rate and steps")
     columns_share: float = option(
         0.5,
         help="share of ε that the noisy one-way tables would cost alone; 0: no such tables, no raking",
@@ -265,12 +267,12 @@ class DpWgan(Method):
     critic_steps: int = option(2, help="number of critic steps for each generator step", least=1, most=1000)
     critic_rate: float = option(0.02, help="learning rate of the critic", least=1e-6, most=1)
     generator_rate: float = option(0.01, help="learning rate of the generator", least=1e-6, most=1)
-    weight_bound: float = option(1.0, help="weights of the critic are kept within ± this", least=1e-6, most=1)
+    weight_bound: float = option(1.0, help="weights of the critic are kept within ± this number", least=1e-6, most=1)
     gradient_norm: float = option(
-        0.0, help="norm to which a row's gradient is cut; 0: by the size of the critic", least=0, most=1e6
+        0.0, help="norm to which a row's gradient is clipped; 0: by the size of the critic", least=0, most=1e6
     )
     averaging: float = option(
-        0.99, help="weight of earlier steps in the generator that is kept; 0: the last one", least=0, most=0.9999
+        0.99, help="weight of earlier steps in the averaged generator; 0: the last step alone", least=0, most=0.9999
     )
     components: int = option(2048, help="number of latent points kept from the trained generator", least=1, most=2**18)
     structure_seed: int = option(0, help="public seed of the initial weights and of generated records", least=0)

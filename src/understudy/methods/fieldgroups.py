@@ -215,7 +215,7 @@ class FieldGroups(Method):
 
     groups: str = option(
         _CHOSEN,
-        help="groups such as sex+age,income+city (others single); match_three; empty: found privately, at a cost",
+        help="groups such as sex+age,income+city (others alone); match_three; empty: found privately, at a cost",
         check=check_groups,
     )
     published: bool = option(False, help="threshold and shares of the original program")

@@ -83,7 +83,9 @@ class NistMst(Method):
     """Method: one-way tables, rare values merged, listed marginals on merged codes, one graphical model."""
 
     name: ClassVar[str] = "nist_mst"
-    summary: ClassVar[str] = "All columns and a public list of marginals, rare values merged, as a graphical model."
+    summary: ClassVar[str] = (
+        "All columns and a public list of marginals, rare values merged, fitted by a graphical model."
+    )
     source: ClassVar[str] = "McKenna (2019), winner of Match 3 of the 2018 NIST challenge, generalised."
     needs: ClassVar[str] = "A schema and a list of marginals (or the preset match3), or a public table to take it from."
     limits: ClassVar[str] = "Keeps the relations that are listed. δ above 0. The model stays below model_bytes."

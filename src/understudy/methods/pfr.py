@@ -58,7 +58,7 @@ class Pfr(Method):
     """Method: one denoised table per group of columns, ε by the number of columns."""
 
     name: ClassVar[str] = "pfr"
-    summary: ClassVar[str] = "A reading of the entry pfr: one denoised table per group, ε by number of columns."
+    summary: ClassVar[str] = "A reading of the entry pfr: one denoised table per group, ε split by number of columns."
     source: ClassVar[str] = "Our reading of the outline in Bowen and Snoke (2021); the entry itself is not public."
     needs: ClassVar[str] = "A schema with its rules and derived columns; groups of columns that go together."
     limits: ClassVar[str] = (

@@ -426,7 +426,7 @@ class PrivBayes(Method):
     rows: int | None = option(None, help="public number of rows, instead of a noisy one", least=1, most=2**40)
     most_candidates: int = option(4000, help="maximum number of candidates of one choice", least=1, most=10**6)
     structure_seed: int = option(
-        0, help="public seed that picks the first column (not a seed of noise)", least=0, most=2**63
+        0, help="public seed that picks the first column (not a seed for noise)", least=0, most=2**63
     )
 
     def _check_together(self) -> None:

@@ -217,7 +217,9 @@ class PrivSyn(Method):
     """Method: one-way tables, noisy scores of all pairs, the pairs worth their noise, records moved towards them."""
 
     name: ClassVar[str] = "privsyn"
-    summary: ClassVar[str] = "All columns and as many pairs as are worth their noise; the rows are moved to fit them."
+    summary: ClassVar[str] = (
+        "All columns and as many pairs as are worth their noise; the rows are adjusted to fit them."
+    )
     source: ClassVar[str] = "Zhang, Wang, Li, Honorio, Backes, He, Chen and Zhang (2021), PrivSyn."
     needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes, or rare values that may be pooled."
     limits: ClassVar[str] = "Keeps the pairs it chose. The model is a set of records, at most most_records of them."

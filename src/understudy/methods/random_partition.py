@@ -60,7 +60,7 @@ class RandomPartition(Method):
     can_be_fixed: ClassVar[bool] = True
 
     layers: int = option(
-        2, help="layers above the full table (all columns but one at most)", least=0, most=_MOST_LAYERS
+        2, help="layers above the full table (at most one fewer than columns)", least=0, most=_MOST_LAYERS
     )
     drawn_by: DrawnBy = option("layer", help="one column per layer, or one per node")
     structure_seed: int = option(0, help="public seed with which the columns are drawn", least=0, most=_LARGEST_SEED)

@@ -71,7 +71,7 @@ class UniversalHistogram(Method):
 
     name: ClassVar[str] = "universal_histogram"
     summary: ClassVar[str] = "A hierarchy of ranges over the full table, every level measured: accurate range counts."
-    source: ClassVar[str] = "Hay, Rastogi, Miklau and Suciu (2010); branching after the average error of all ranges."
+    source: ClassVar[str] = "Hay, Rastogi, Miklau and Suciu (2010); branching by the average error of all ranges."
     needs: ClassVar[str] = "A schema whose full table can be written out; made for one ordered column with many codes."
     limits: ClassVar[str] = (
         "At most 2²³ cells (option most_cells). With many columns the first ones are the most accurate."

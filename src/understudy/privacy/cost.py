@@ -506,7 +506,9 @@ def _in_epsilon(cost: Cost, step: str) -> bool:
         raise UsageError(step, f"must be paid in ε or in ρ, not in both ({cost}).")
     if not cost.epsilon and not cost.rho:
         raise UsageError(
-            step, "gets no share of the budget, so its noise would be infinite.", "Make fewer queries or grant more."
+            step,
+            "gets no share of the budget, so its noise would be infinite.",
+            "Make fewer queries or raise the budget.",
         )
     return bool(cost.epsilon)
 
@@ -524,6 +526,6 @@ def _within(parameter: Fraction, largest: Fraction, step: str) -> Fraction:
         raise UsageError(
             step,
             "the noise would drown every count: the share of the budget is too small.",
-            "Make fewer queries, bound the rows of a unit more tightly, or grant more.",
+            "Make fewer queries, bound the rows of a unit more tightly, or raise the budget.",
         )
     return parameter

@@ -562,7 +562,7 @@ class Curator:
         # All of a batch or nothing, so that a refused batch leaves no part of itself charged.
         if not total.fits(self._left):
             step = charges[0][0] if len(charges) == 1 else f"{charges[0][0]} and {len(charges) - 1} more"
-            raise BudgetError(step, str(total), str(self._left), "Plan fewer queries or grant more.")
+            raise BudgetError(step, str(total), str(self._left), "Plan fewer queries or raise the budget.")
         if self._keeper is not None and (self.charges or not charges[0][0].startswith("train ")):
             raise UsageError(charges[0][0], "a run that can be continued asks for one training and for nothing else.")
         self._left = self._left - total

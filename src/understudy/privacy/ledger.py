@@ -604,7 +604,10 @@ class Ledger:
         opening = _opening(dataset, cap, composition, failure_share)
         with writing(self.path, self._wait) as store:
             if store.opening(dataset):
-                fix = f"See `understudy ledger show {self.path}`. Another name for a table is a second, unknown budget."
+                fix = (
+                    f"See `understudy ledger show {self.path}`. The same table under another name would have a second "
+                    "budget that nobody adds to this one."
+                )
                 raise UsageError(f"dataset {dataset!r}", "is in this ledger already, and its cap stands.", fix)
             store.append(_tied(opening, store, NOTHING_BEFORE))
 

@@ -259,8 +259,8 @@ class Store:
         (journal,) = self._connection.execute("PRAGMA journal_mode").fetchone()
         form = self._form()
         if not os.path.getsize(self._path):
-            fix = "Make it again with `understudy ledger init`; nothing was ever charged to it."
-            raise LedgerError(str(self._path), "is empty: its making was cut short.", fix)
+            fix = "Create it again with `understudy ledger init`; nothing was ever charged to it."
+            raise LedgerError(str(self._path), "is empty: its creation was interrupted.", fix)
         if application != APPLICATION:
             raise LedgerError(str(self._path), "is not a ledger.", "Name a file made by `understudy ledger init`.")
         if journal == "wal":  # it was switched just now; `_connect` looks before SQLite makes a second file
@@ -472,6 +472,6 @@ def _translated(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:  # SQLite quotes the damaged text in its own message
         raise DamagedLedgerError(str(path), *_REFUSALS["SQLITE_CORRUPT"]) from error
     except FileNotFoundError as error:
-        raise LedgerError(str(path), "does not exist.", "Make it with `understudy ledger init`.") from error
+        raise LedgerError(str(path), "does not exist.", "Create it with `understudy ledger init`.") from error
     except OSError as error:
         raise LedgerError(str(path), f"cannot be used: {error.strerror}.", "Check the file and its folder.") from error

@@ -237,7 +237,7 @@ def _quietest(allowed: Callable[[Distribution], bool]) -> Distribution | None:
 
 def _found(distribution: Distribution | None, step: str) -> Distribution:
     if distribution is None:
-        fix = "Grant more, plan fewer steps or a lower rate."
+        fix = "Raise the budget, or plan fewer steps or a lower rate."
         raise UsageError(step, "the budget is too small: no noise within reach keeps to it.", fix)
     return distribution
 

@@ -363,7 +363,7 @@ def _locked_folder(folder: Path, kind: int = fcntl.LOCK_EX) -> int:
 def put_in_place(staging: Path, target: Path) -> None:
     """Renames a complete folder to its target; if that cannot be done the folder stays, and the error names it."""
     complete = f"is complete in {str(staging)!r} but could not be put in place"
-    fix = "Once the name is free and can be written, give the same command again; do not delete that folder."
+    fix = "Once the name is free and can be written, run the same command again; do not delete that folder."
     try:
         check_free(target)
         os.rename(staging, target.absolute())

@@ -148,7 +148,7 @@ def check_signature(folder: Path, key: Path, *, everything: bool = False) -> lis
         return list(error.problems)
     if found.key != _fingerprint(public):
         rule = f"was made with another key, of fingerprint {found.key}."
-        return [Problem(SIGNATURE, rule, "Ask the publisher for the key, by another way than the folder came.")]
+        return [Problem(SIGNATURE, rule, "Ask the publisher for the key, by another channel than that of the folder.")]
     if not _is_signed_by(found, public):
         return [Problem(SIGNATURE, "was altered, or forged: it does not fit the key.", _FIX)]
     try:

@@ -72,7 +72,7 @@ class Dialect:
 
     `names` says what its columns are called: the file has no header line then or, where `header` is true, one whose
     names these stand for. `decimal` is the sign in numbers of columns that do not declare their own. `multiline` lets
-    quoted fields hold line ends.
+    quoted fields contain line breaks.
     """
 
     delimiter: str | None = None
@@ -335,7 +335,7 @@ def _absent(name: str, others: Sequence[str]) -> Problem:
     """A declared column that the table lacks. Other names in the table are not listed: they may be a row's values."""
     spelled = same_but_for_spelling(name, others)
     side_by_side = f"Names must be equal: schema {shown(name)}, file {shown(spelled)}."
-    fix = side_by_side if spelled else "Names must be as in its header."
+    fix = side_by_side if spelled else "Write the name as in the table's header, or remove the column from the schema."
     return Problem(f"column {name!r}", "is declared in the schema but not in the table.", fix)
 
 
@@ -345,11 +345,11 @@ def _undeclared_problems(names: Sequence[str]) -> list[Problem]:
     odd = sum(map(looks_like_a_value, names))
     if odd:
         rule = f"has columns that the schema does not declare, and {odd} of their names look like values."
-        fix = "Is its first line a header, and no row merged into it? Else declare, rename or remove such columns."
+        fix = "Check that its first line is a header with no row merged into it. If so, declare, rename or remove them."
         found.append(Problem("table", rule, fix))
     if len(set(names)) < len(names):
         rule = "has several columns of the same name that the schema does not declare."
-        found.append(Problem("table", rule, "Is its first line a header? Else rename them."))
+        found.append(Problem("table", rule, "Check that its first line is a header. If so, rename them."))
     return found
 
 

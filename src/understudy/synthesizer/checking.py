@@ -99,9 +99,9 @@ def _check_arguments(
     if epsilon is None:
         for name, given in (("delta", delta or None), ("ledger", ledger), ("dataset", dataset)):
             if given is not None:
-                raise UsageError(name, "belongs to a look with noise.", "Give epsilon= too.")
+                raise UsageError(name, "is for a look with noise.", "Give epsilon= too.")
     elif ledger is None:
-        rule = "is charged to a ledger, because no release would tell of it."
+        rule = "is charged to a ledger, because no release would record it."
         raise UsageError("epsilon", rule, "Give ledger= too; `understudy ledger init` makes one.")
 
 
