@@ -15,7 +15,7 @@ PREDICATE = re.compile(
     r"\(|(?:"
     "and|answers|appears|are|asks?|belongs|broke|can|cannot|contains|costs?|differs?|do|does|ends?|exceeds|excludes|"
     "exists|expands|fits|follows|gets|gives|goes|hands|has|have|holds?|is|lacks|leads|leaves?|lets|lies|looks|makes|"
-    "matches|may|must|names|needs?|of|opens|overlap|pays|pools|protects|reads|says|speaks|still|suggests|takes|uses|"
+    "matches|may|must|names|needs?|opens|overlap|pays|pools|protects|reads|says|speaks|still|suggests|takes|uses|"
     "was|were|would"
     r")\b(?!,)"
 )

@@ -190,9 +190,7 @@ def test_metrics_that_lack_something_are_left_out_unless_asked_for() -> None:
     assert not {"nist", "regression", "ci_overlap"} & set(found.metrics)
     assert found.left_out["nist"] == "the table has no column 'SEX' or 'CITY' or 'INCWAGE'"
     assert not any("has no column" in score.why_not for result in found.results for score in result.scores)
-    assert "not asked for by name: nist (the table has no column 'SEX'" in render_page(build_report(found)).replace(
-        "&#39;", "'"
-    )
+    assert "Left out: nist (the table has no column 'SEX'" in render_page(build_report(found)).replace("&#39;", "'")
     queries = us.evaluate(frame, shuffled(frame), mixed(), metrics=["nist"])
     assert not queries.left_out
     assert "no column 'SEX'" in queries["nist"].score("regression").why_not

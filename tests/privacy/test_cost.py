@@ -245,11 +245,11 @@ def test_sparse_tables_are_refused_from_public_numbers() -> None:
     ],
 )
 def test_a_cost_must_be_in_one_currency(cost: Cost, words: str) -> None:
-    with pytest.raises(UsageError, match=f"measure age: .*{words}"):
+    with pytest.raises(UsageError, match=f"measure age .*{words}"):
         distribution_for(cost, 1, "measure age")
-    with pytest.raises(UsageError, match=f"measure age: .*{words}"):
+    with pytest.raises(UsageError, match=f"measure age .*{words}"):
         distribution_for(cost, 1, "measure age", laplace=True)
-    with pytest.raises(UsageError, match=f"select tree: .*{words}"):
+    with pytest.raises(UsageError, match=f"select tree .*{words}"):
         selection_rate(cost, Fraction(1), "select tree", monotone=False)
 
 

@@ -72,7 +72,7 @@ def test_every_kind_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "must be a list under the key criteria"),
+        ("", "must hold a list under the key criteria, and nothing else"),
         ("criteria: []", "must be a list"),
         ("limits: [{columns: all, within: 0.1}]", "must be a list"),
         ("criteria: [5]", "must be a mapping"),

@@ -37,11 +37,11 @@ def test_rows_of_an_edited_config_are_refused(plain_folder: Path, tmp_path: Path
     (folder / "config.yaml").write_text(yaml.safe_dump(document | {"rows": [500 * TRILLION]}))
     release = Release.load(relisted(folder))
     for name in ("rows.parquet", "rows.csv"):
-        with pytest.raises(ResourceError, match="on disk"):
+        with pytest.raises(ResourceError, match="to disk"):
             release.sample_to(tmp_path / name)
     with pytest.raises(ResourceError, match="in memory"):
         release.sample()
-    with pytest.raises(ResourceError, match="on disk"):
+    with pytest.raises(ResourceError, match="to disk"):
         release.save(tmp_path / "again")
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
 

@@ -158,7 +158,7 @@ def _remarks(evaluation: "Evaluation") -> list[str]:
             found.append(f"{result.metric}: {result.headline.name} {result.headline.reading}.")
     if evaluation.left_out:
         reasons = "; ".join(f"{name} ({reason})" for name, reason in evaluation.left_out.items())
-        found.append(f"Left out, because they were not asked for by name: {reasons}.")
+        found.append(f"Left out: {reasons}.")
     return found
 
 

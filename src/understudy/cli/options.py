@@ -224,7 +224,8 @@ def _listed(names: str) -> tuple[str, ...]:
     try:
         lines = Path(names[1:]).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as cause:
-        raise UsageError("--names", f"the file {names[1:]!r} cannot be read as UTF-8 text.") from cause
+        rule = f"the file {names[1:]!r} cannot be read as UTF-8 text."
+        raise UsageError("--names", rule, "Check the path, or save the file as UTF-8.") from cause
     return tuple(line.strip() for line in lines if line.strip())
 
 

@@ -288,7 +288,11 @@ class NumberCodec:
             return ""
         whole = self.codes_between(*interval).tolist()
         spoken = [f'"{self._range(interval, codes)}"' for codes in (whole, touched) if codes]
-        return f"Its values are known in bins only: ask for {' or '.join(dict.fromkeys(spoken))}."
+        beyond = interval[1] < self.axis.lower or interval[0] > self.axis.upper
+        why = (
+            "Values beyond the bounds count as part of the end bins" if beyond else "Its values are known in bins only"
+        )
+        return f"{why}: ask for {' or '.join(dict.fromkeys(spoken))}."
 
     def _interval(self, text: str) -> tuple[Number, Number] | None:
         """The ends of "lo..hi" (either may be left out), or one value twice."""

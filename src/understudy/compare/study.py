@@ -121,7 +121,7 @@ class Candidate:
         try:
             words = shlex.split(text) if isinstance(text, str) else []
         except ValueError:
-            raise UsageError(f"method {text!r}", "has a quotation mark that is never closed.") from None
+            raise UsageError(f"method {text!r}", "has a quotation mark that is never closed.", "Close it.") from None
         if not words:
             raise UsageError("method", "is empty.", 'Give a name, such as "aim", or a name with options.')
         options: dict[str, str] = {}

@@ -85,7 +85,8 @@ def arrow_header(path: Path) -> list[tuple[str, str]]:
             return [(field.name, str(field.type)) for field in file.schema]
     except ARROW_ERRORS:
         pass
-    raise InputError(str(path), "is not a readable Arrow file (damaged, truncated or in another format).")
+    rule = "is not a readable Arrow file (damaged, truncated or in another format)."
+    raise InputError(str(path), rule, "Check the file, or write it again.")
 
 
 def _sizes(path: Path, columns: int) -> list[tuple[int, int]]:

@@ -279,7 +279,7 @@ def _paths(text: str) -> list[Path]:
         # Sorted, because the order in which a disk lists files is nobody's choice.
         found = sorted(Path(name) for name in glob.glob(text, recursive=True)) if glob.has_magic(text) else []
     except (OSError, ValueError) as cause:
-        raise InputError(text, "is not a usable path.") from cause
+        raise InputError(text, "is not a usable path.", "Check how it is written.") from cause
     if is_file:
         return [path]
     if is_folder:
@@ -365,7 +365,8 @@ def _headed(asked: Container, suffix: str) -> Container:
     except PACKED_ERRORS:
         pass
     if broken is None:
-        raise InputError(str(path), "is not readable (damaged, truncated or in another format).")
+        rule = "is not readable (damaged, truncated or in another format)."
+        raise InputError(str(path), rule, "Check the file, or write it again.")
     raise InputError(str(path), "cannot be read.", "Check that the file exists and you may read it.") from broken
 
 
@@ -476,7 +477,8 @@ def _parquet_header(path: Path, asked: Container) -> Header:
         pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as file,
     ):
         return tuple((field.name, str(field.type)) for field in file.schema_arrow)
-    raise InputError(str(path), "is not a readable Parquet file (damaged, truncated, encrypted or in another format).")
+    rule = "is not a readable Parquet file (damaged, truncated, encrypted or in another format)."
+    raise InputError(str(path), rule, "Check the file, or write it again.")
 
 
 def _parquet_place(path: Path, container: Container) -> Path | pa.BufferReader:

@@ -93,7 +93,7 @@ def _loaded(where: str, catalog: str, name: str) -> Any:
         ) from None
     with contextlib.suppress(Exception):  # whatever a catalog says, perhaps with the password it was asked with
         return pyiceberg.catalog.load_catalog(catalog).load_table(name)
-    fix = f"Is the catalog {catalog!r} in .pyiceberg.yaml, can it be reached, and is the table in it?"
+    fix = f"Check that the catalog {catalog!r} is in .pyiceberg.yaml and can be reached, and that it holds the table."
     raise InputError(where, "cannot be opened.", fix)
 
 

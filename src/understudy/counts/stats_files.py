@@ -88,9 +88,8 @@ def stats_file(path: Path, encoding: str | None) -> StatsFile:
     found = _read(path, metadataonly=True)
     names = [] if found is None else list(getattr(found[1], "column_names", None) or [])
     if found is None or not names or not all(isinstance(name, str) for name in names):
-        raise InputError(
-            str(path), "is not a readable file of its kind (damaged, truncated, encrypted or of another kind)."
-        )
+        rule = "is not a readable file of its kind (damaged, truncated, encrypted or of another kind)."
+        raise InputError(str(path), rule, "Check the file, or write it again.")
     meta: Any = found[1]
     known = _encoding_of(path, encoding)
     columns = tuple(_column(path, name, meta, known) for name in names)

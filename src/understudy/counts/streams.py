@@ -226,7 +226,8 @@ def packed_member(path: Path) -> tuple[str, int]:
     """
     names = attempted(lambda: _members(path))
     if names is None:
-        raise InputError(str(path), "is not a readable zip archive (damaged, truncated or in another format).")
+        rule = "is not a readable zip archive (damaged, truncated or in another format)."
+        raise InputError(str(path), rule, "Check the file, or pack it again.")
     if len(names) != 1:
         rule = f"must hold exactly one table, and holds {len(names) or 'no'} file{'s' * (len(names) != 1)}."
         raise InputError(str(path), rule, "Unpack it and name the file that you mean.")
@@ -272,9 +273,8 @@ def check_expansion(path: Path, packing: Packing, member: str, most_bytes: int |
     except PACKED_ERRORS:
         size = -1
     if size < 0:
-        raise InputError(
-            str(path), f"is not a readable {_NAMES[packing]} file (damaged, truncated or in another format)."
-        )
+        rule = f"is not a readable {_NAMES[packing]} file (damaged, truncated or in another format)."
+        raise InputError(str(path), rule, "Check the file, or pack it again.")
     if size > limit:
         raise too_large(path, limit)
     return size

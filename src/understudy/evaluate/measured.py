@@ -263,7 +263,7 @@ class _NoisyTable:
             except _DrownedError:
                 left_out.append(one.where[by])
         if not found:
-            raise UsageError(f"by {by!r}", "has no group larger than its noise.")
+            raise UsageError(f"by {by!r}", "has no group larger than its noise.", "Ask about larger groups.")
         note = f"Left out, because their noisy count is not above 0: {', '.join(left_out)}."
         return tuple(replace(one, notes=(*one.notes, note)) if left_out else one for one in found)
 
@@ -271,7 +271,8 @@ class _NoisyTable:
         """The noisy counts of the cells that count."""
         found = NoisyCells(self.sums.counts[among], self.sums, self.level)
         if found.rows <= 0:
-            raise _DrownedError(subject, "cannot be estimated: the noise is larger than the counts.")
+            rule = "cannot be estimated: the noise is larger than the counts."
+            raise _DrownedError(subject, rule, "Ask about more rows at once.")
         return found
 
     def number(

@@ -388,9 +388,9 @@ class ChallengeTests:
         try:
             document = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise UsageError(f"challenge tests {str(path)!r}", "cannot be read.") from error
+            raise UsageError(f"challenge tests {str(path)!r}", "cannot be read.", "Check the path.") from error
         if not isinstance(document, dict):
-            raise UsageError(f"challenge tests {str(path)!r}", "do not have the expected form.")
+            raise UsageError(f"challenge tests {str(path)!r}", "do not have the expected form.", "Draw new ones.")
         return cls.from_json(document)
 
 

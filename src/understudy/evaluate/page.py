@@ -788,9 +788,7 @@ def _word(value: object) -> str:
 
 def _how(evaluation: Evaluation) -> Section:
     copies = ", ".join(f"{rows:,}" for rows in evaluation.synthetic_rows)
-    left_out = tuple(
-        f"Left out, as it was not asked for by name: {name} ({reason})." for name, reason in evaluation.left_out.items()
-    )
+    left_out = tuple(f"Left out: {name} ({reason})." for name, reason in evaluation.left_out.items())
     items = (
         f"Rows: {evaluation.real_rows:,} real; {copies} synthetic.",
         f"Columns compared: {len(evaluation.columns)}.",

@@ -145,7 +145,7 @@ class MeasuredQuestion:
         """
         asked = [name for name in ("rate", "mean", "quantile") if getattr(self, name) is not None]
         if len(asked) > 1:
-            raise UsageError("pool", f"answers one question at a time, got {' and '.join(asked)}.")
+            raise UsageError("pool", f"answers one question at a time, got {' and '.join(asked)}.", "Ask them apart.")
         if self.rate is not None:
             return measured_rate(release, self.rate, where=self.where, by=self.by, level=self.level)
         if self.mean is not None:

@@ -426,7 +426,7 @@ def _left_out(
 
 def _not_loaded(options: Mapping[str, Mapping[str, object]], formula: str | None) -> dict[str, str]:
     """Built-in metrics that run only where they are asked for, with the reason: so much is known before they load."""
-    reasons = dict.fromkeys(SLOW, "takes long, so it runs only where it is named")
+    reasons = dict.fromkeys(SLOW, "takes long, so it runs only if it is named")
     reasons |= dict.fromkeys(FITTED, "no formula was given") if formula is None else {}
     return {name: reason for name, reason in reasons.items() if name not in options}
 
@@ -470,7 +470,8 @@ def chosen_metrics(
         wanted = tuple(name for name in called if name not in _not_loaded(options, formula))
     for name in options:
         if name not in called:
-            raise UsageError(f"options of metric {name!r}", "are given, but it is not asked for by name.")
+            rule = "are given, but it is not asked for by name."
+            raise UsageError(f"options of metric {name!r}", rule, "Name it with metrics=, or leave its options out.")
     fitted = [name for name in called if name in FITTED and "formula" not in options.get(name, {})]
     if formula is not None and not fitted:
         rule = f"is for {' and '.join(FITTED)}, and none of them asks for one."

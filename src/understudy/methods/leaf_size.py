@@ -227,7 +227,7 @@ def leaf_size(
         UsageError: for numbers out of range, or if ten million records would not do.
     """
     if (rate is None) == (epsilon is None):
-        raise UsageError("rate or epsilon", "is needed, and only one of them.", "Give epsilon, for example 1.")
+        raise UsageError("epsilon", "is needed, or rate= in its place.", "For example epsilon=1.")
     if epsilon is not None:
         rate = leaf_rate(epsilon, trees=trees, columns=columns, relation=relation)
     assert rate is not None

@@ -420,9 +420,9 @@ class FolderKeeper:
         try:
             content = (self._folder / _name(mark)).read_bytes()
         except OSError as error:
-            raise LedgerError("checkpoint", f"of step {mark.step} is missing.", "Restore its file.") from error
+            raise LedgerError(f"checkpoint of step {mark.step}", "is missing.", "Restore its file.") from error
         if hashlib.sha256(content).hexdigest() != mark.digest:
-            raise LedgerError("checkpoint", f"of step {mark.step} does not match the ledger.", "Restore its file.")
+            raise LedgerError(f"checkpoint of step {mark.step}", "does not match the ledger.", "Restore its file.")
         charge = next(entry for entry in self._ledger.entries() if (entry.kind, entry.run) == ("charge", self._run))
         found = from_bytes(content, self._about(charge.hash))
         if found.step != mark.step:

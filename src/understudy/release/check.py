@@ -273,7 +273,7 @@ def checked(
     tables = held_back_tables(transcript, codec.domain)
     total = tables.get(Clique())
     if total is None:
-        raise UsageError("check", "has no count of all rows.", "Make a release with check_share.")
+        raise UsageError("check", "has no count of all rows.", "Make a release with check_share=.")
     require_tables(check.criteria, tables, codec)
     rows = _rows_within(total)
     distances: list[Distance] = []

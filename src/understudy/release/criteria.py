@@ -194,9 +194,10 @@ def criteria_of(text: str, where: str = "criteria") -> tuple[Criterion, ...]:
     listed = {key.text: value for key, value in top.pairs} if isinstance(top, Entries) else {}
     entries = listed.get("criteria")
     if set(listed) != {"criteria"} or not isinstance(entries, YamlList) or not entries.values:
-        raise SchemaError([Problem(where, "must be a list under the key criteria.", "See docs/check.md.")])
+        rule = "must hold a list under the key criteria, and nothing else."
+        raise SchemaError([Problem(where, rule, "See docs/check.md.")])
     if len(entries.values) > MOST_CRITERIA:
-        raise SchemaError([Problem(where, f"holds more than {MOST_CRITERIA:,} criteria.")])
+        raise SchemaError([Problem(where, f"holds more than {MOST_CRITERIA:,} criteria.", "State fewer.")])
     found, problems = [], []
     for tree in entries.values:
         try:

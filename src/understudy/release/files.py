@@ -113,7 +113,7 @@ def rows_that_fit(schema: Schema, place: Path, copies: int = 1) -> int:
 
 def check_room(schema: Schema, rows: Iterable[int], place: Path, suffix: str = ".parquet") -> None:
     """Raises ResourceError unless files of so many rows fit on the disk that holds `place`."""
-    check_bytes("writing the synthetic rows", file_bytes(schema, sum(rows), suffix), place)
+    check_bytes("writing the synthetic rows to disk", file_bytes(schema, sum(rows), suffix), place)
 
 
 def check_bytes(what: str, needed: int, place: Path) -> None:

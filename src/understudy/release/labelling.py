@@ -192,7 +192,8 @@ def _public(fitted: Fitted, private: tuple[str, ...]) -> Schema:
     """What the records must hold."""
     schema = fitted.codec.schema
     if len(private) == len(schema.modelled):
-        raise UsageError("label", "every column of this release is private: there is nothing to label by.")
+        rule = "every column of this release is private: there is nothing to label by."
+        raise UsageError("label", rule, "Draw whole rows with sample.")
     return without_columns(schema, private)
 
 

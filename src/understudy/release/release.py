@@ -325,7 +325,9 @@ def _codes(codec: TableCodec, where: Where) -> dict[str, npt.NDArray[np.integer]
         chosen = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
         found[name] = np.intersect1d(found[name], chosen) if name in found else chosen
         if not found[name].size:
-            raise UsageError(f"where {given!r}", f"no code of the column matches {wanted!r}.", "See schema.yaml.")
+            raise UsageError(
+                f"condition on {given!r}", f"no code of the column matches {wanted!r}.", "See schema.yaml."
+            )
     return found
 
 
@@ -336,7 +338,7 @@ def _check_shown(
     for name, codes in wanted.items():
         if name in readable and not np.isin(codes, readable[name]).all():
             rule = "asks for values that could not be read, and the noisy answers show none beyond their noise."
-            raise UsageError(f"where {codec.origin(name)!r}", rule, "Leave that condition out.")
+            raise UsageError(f"condition on {codec.origin(name)!r}", rule, "Leave that condition out.")
 
 
 def _coded(codec: TableCodec, name: str) -> str:
@@ -347,7 +349,7 @@ def _coded(codec: TableCodec, name: str) -> str:
         if column.name == name:
             return code_names(column)[0]
     known = nearest(name, codec.domain.columns)
-    raise UsageError(f"where {name!r}", "is not a modelled column of this release.", known)
+    raise UsageError(f"column {name!r}", "is not a modelled column of this release.", known)
 
 
 def _condition_text(option: Condition) -> str:
@@ -512,7 +514,7 @@ class Release:
         """
         check = self.statement.check
         if check is None:
-            fix = "Make a release with check_share, and give the criteria before the run."
+            fix = "Make a release with check_share=, and give the criteria before the run."
             raise UsageError("criteria", "this release has no check, so nothing can be judged.", fix)
         read = read_criteria(criteria) if isinstance(criteria, str | Path) else tuple(criteria)
         asked = replace(self, statement=replace(self.statement, check=replace(check, criteria=read)))
@@ -548,7 +550,9 @@ class Release:
         schema, pieces = labelled_file(fitted, records, _seed(seed), keep)
         check_free(Path(path))
         check_bytes(
-            "writing the labelled records", labelled_bytes(fitted, records, Path(path)), Path(path).absolute().parent
+            "writing the labelled records to disk",
+            labelled_bytes(fitted, records, Path(path)),
+            Path(path).absolute().parent,
         )
         write_rows(Path(path), schema, pieces, self.marks() | label_marks(fitted))
 

@@ -193,7 +193,7 @@ def _loaded(folder: Path, present: Sequence[str]) -> Loaded:
 def _require(names: Sequence[str], present: Sequence[str]) -> None:
     missing = sorted(set(names) - set(present))
     if missing:
-        raise ReleaseError([Problem(name, "is missing from the release folder.") for name in missing])
+        raise ReleaseError([Problem(name, "is missing from the release folder.", "Restore it.") for name in missing])
 
 
 def number_of_runs(config: RunConfig) -> int:

@@ -145,7 +145,9 @@ def _tokens(text: str) -> list[Token]:
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None or match["open"]:
-            raise Misread(f":{line}", "is not SQL that can be read here.", "Is a quote or a comment left open?")
+            raise Misread(
+                f":{line}", "is not SQL that can be read here.", "Check that no quote or comment is left open."
+            )
         kind = str(match.lastgroup)
         if kind != "space":
             found.append(Token(kind, match[0], line))

@@ -223,7 +223,7 @@ def _facts_by_name(names: Sequence[str], facts: Iterable[ColumnFacts]) -> dict[s
             found.setdefault(name, []).append(fact)
     strange = [origin for origin, any_met in met.items() if not any_met]
     if strange:
-        rule, fix = "names none of the table's columns", "Is it about another table?"
+        rule, fix = "names none of the table's columns", "Check that it is about this table."
         under = {origin: f" under its heading {shown(headings[origin])}" if headings[origin] else "" for origin in met}
         raise SchemaError([Problem(origin, f"{rule}{under[origin]}.", fix) for origin in strange])
     return found
