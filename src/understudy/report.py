@@ -305,9 +305,7 @@ def section_pictures(page: Page, what: str, *, missing: str = "") -> Pictures:
     found = {one.anchor: tuple(figures_of(one.blocks)) for one in page.sections}
     if not found.get(what):
         known = ", ".join(f'"{name}"' for name, figures in found.items() if name and figures)
-        raise UsageError(
-            f"plot {what!r}", "is not among the charts.", f"There is {known or 'no chart'}. {missing}".strip()
-        )
+        raise UsageError(f"plot {what!r}", "is not among the charts.", f"Known: {known or 'none'}. {missing}".strip())
     return Pictures(found[what], page.confidential)
 
 

@@ -81,7 +81,7 @@ def test_what_a_name_suggests_is_a_guess_and_what_cannot_be_kept_is_said() -> No
     text = draft_schema(HEADER)
     assert "unit: {column: person_id, rows: DECIDE}  # guess: person_id seems to tell people apart" in text
     assert "  age: {kind: integer, lower: 0, upper: 120" in text
-    assert "# Left out: person_id; by name this is an id." in text
+    assert "# Left out: person_id; by its name this is an id." in text
     assert 'Left out: tags has the type "list<item: string>"' in text
     assert "Left out: a column without a usable name" in text
     plain = draft_schema([("village", "string"), ("candid", "int64")])

@@ -159,8 +159,8 @@ def _summary(evaluation: Evaluation) -> Section:
         Paragraph(_in_words(cards), strong=True),
         Verdicts(cards),
         Paragraph(
-            "Bars: left end, what two random halves of the real table score (fresh real rows); right end, what the "
-            "real columns score when each is drawn by itself (for single columns: all values equally often)."
+            "The left end of a bar is the score of two random halves of the real table (fresh real rows), the right "
+            "end that of real columns each drawn by itself (for single columns: of all values equally often)."
         ),
         FoldedBlocks("What the yardstick is", (Paragraph(YARDSTICK),)),
     ]
@@ -494,8 +494,8 @@ def _why_not_drawn(pair: tuple[str, str], drawn: int, pairs: int) -> str:
     """Why some cells of the matrix have no picture, and how to get one."""
     return (
         f"{drawn:,} of {pairs:,} pairs are drawn, the furthest off and those asked for: with all of them this page "
-        f"would be too large to open. To have another one drawn, evaluate once more and name its pair: "
-        f"pairs=[{','.join(pair)!r}] in Python, the option pair on the command line."
+        f"would be too large to open. To have another one drawn, evaluate once more and name the pair: "
+        f"pairs=[{','.join(pair)!r}] in Python, --pair on the command line."
     )
 
 
@@ -608,7 +608,7 @@ def _scores(detail: Detail) -> Figure:
         Amounts("made", "synthetic", tuple(cast(float, row["synthetic_share"]) for row in rows)),
     )
     name = detail.name.removesuffix("_scores")
-    return Figure(SharesChart(f"How synthetic a {name} thinks each row to be", labels, amounts, len(labels)))
+    return Figure(SharesChart(f"How likely to be synthetic a {name} thinks each row", labels, amounts, len(labels)))
 
 
 def _models(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:

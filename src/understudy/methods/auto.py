@@ -85,7 +85,7 @@ class Auto(Method):
         if len(plans) > 1:
             return self._undecided(facts, cost, tuple(plans))
         ((name, plan),) = plans.items()
-        why = "the least expected error over pairs of columns, however many rows there are"
+        why = "it has the least expected error over pairs of columns, whatever the number of rows"
         return replace(plan, notes=(f"auto picked {name}: {why}.", *plan.notes))
 
     def run(self, curator: Curator, plan: Plan) -> Model:
@@ -110,7 +110,7 @@ class Auto(Method):
         first = noisy_step("measure total", total, 1, facts.unit_rows)
         note = (
             f"auto decides in the run, by a noisy number of rows: {_ranges(facts, rest, names)}. "
-            f"The steps are those of {shown.method}."
+            f"The steps shown are those of {shown.method}."
         )
         return replace(
             shown,
@@ -181,7 +181,7 @@ def _ranges(facts: PublicFacts, cost: Cost, names: Sequence[str]) -> str:
         if not found or found[-1][0] != name:
             found.append((name, rows))
     first, *others = found
-    return ", ".join([first[0], *(f"{name} from about {float(f'{rows:.1g}'):,.0f}" for name, rows in others)])
+    return ", ".join([first[0], *(f"{name} from about {float(f'{rows:.1g}'):,.0f} rows" for name, rows in others)])
 
 
 def _measures_all_pairs(facts: PublicFacts) -> bool:

@@ -328,7 +328,7 @@ class DpWgan(Method):
             (
                 *self._rows_note(),
                 f"{self.steps:,} steps at rate {self.rate:g}; noise σ = {noise:.4g} of the most a unit adds to a step.",
-                "What is learned of a relationship between columns has no error bar.",
+                "What is learned about a relationship between columns has no error bar.",
             ),
             schedule=(course, components),
         )

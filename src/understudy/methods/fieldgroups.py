@@ -355,7 +355,7 @@ class FieldGroups(Method):
             f"threshold {self._threshold(distribution, cells):,}."
         ]
         if self._found_out(domain):
-            notes.append("Groups are found out in the run; fewer groups than columns means less noise for each.")
+            notes.append("Groups are found in the run; fewer groups than columns mean less noise in each.")
         return tuple(notes)
 
 

@@ -259,9 +259,7 @@ def _quality(facts: CardFacts) -> tuple[Section, ...]:
             summary = f"{title}: largest upper bound {furthest.upper:.3f} ({' × '.join(furthest.columns)})."
             table = _distances(title, listed, several=facts.several)
             blocks += [Paragraph(summary, strong=True), FoldedBlocks(counted(len(listed), "distance"), (table,))]
-    said = (
-        f"{100 * check.share:.4g} % of the budget was held back for this. Which tables were compared was fixed before."
-    )
+    said = f"{100 * check.share:.4g} % of the budget was held back for this. The tables to compare were fixed before."
     blocks.append(Paragraph(said))
     return (Section("Quality", "How far are these rows from the private table?", tuple(blocks), "quality"),)
 
@@ -306,7 +304,7 @@ def _columns(facts: CardFacts) -> Section:
     figures = tuple(_column(one, notes.get(one.column)) for one in facts.one_ways)
     if figures:
         numbers = _as_data(facts.one_ways)
-        told = "Bars are counts of rows; the thin lines hold 95 % of what the noise does to each by itself."
+        told = "Bars are counts of rows; the thin lines cover 95 % of what the noise may do to each bar by itself."
         blocks += [Paragraph(told), Gallery(figures[:MOST_FIGURES]), Link("Numbers of these pictures (CSV)", numbers)]
     if len(figures) > MOST_FIGURES:
         blocks.append(FoldedBlocks(f"{len(figures) - MOST_FIGURES:,} more columns", (Gallery(figures[MOST_FIGURES:]),)))
@@ -355,8 +353,8 @@ def _pairs(facts: CardFacts) -> tuple[Section, ...]:
         summary = f"{len(cells):,} of {math.comb(len(names), 2):,} pairs of columns were measured together."
         chart = Matrix("Pairs measured together", names, names, tuple(cells), top, summary=summary)
         remark = (
-            "Blank: never measured together. Framed: measured, but no bound is known. Shades: the share of records "
-            "that the model may put into a wrong cell of the pair, at most, with 95 % confidence."
+            "Blank: never measured together. Framed: measured, but no bound is known. Shades: the largest "
+            "share of records that the model may put into a wrong cell of the pair, with 95 % confidence."
         )
         blocks.insert(0, Figure(chart, remark=remark))
     return (
@@ -376,11 +374,11 @@ def _technical(facts: CardFacts) -> Section:
         spent.append(Paragraph(f"{len(rows) - MOST_SECTION_TABLES:,} more are listed in statement.json."))
     blocks = (
         FoldedBlocks("Facts of the statement", (TextTable(("Fact", "Value"), statement.facts()),)),
-        FoldedBlocks(f"All {len(facts.measured):,} questions put to the private table", _measured(facts)),
-        FoldedBlocks("From which size on is a count worth reading?", _relative(facts.measured)),
-        FoldedBlocks(f"What the {len(rows):,} questions cost", tuple(spent)),
+        FoldedBlocks(f"All {len(facts.measured):,} queries put to the private table", _measured(facts)),
+        FoldedBlocks("How large must a count be to be worth reading?", _relative(facts.measured)),
+        FoldedBlocks(f"What the {len(rows):,} queries cost", tuple(spent)),
     )
-    return Section("For auditors", "What exactly was asked, with which noise, at what cost?", blocks, "technical")
+    return Section("For auditors", "What exactly was asked, with what noise and at what cost?", blocks, "technical")
 
 
 def _measured(facts: CardFacts) -> tuple[Block, ...]:
@@ -400,7 +398,7 @@ def _measured(facts: CardFacts) -> tuple[Block, ...]:
         TextTable(
             ("Question", "Kind", "Cells", "Noise", "95 % of cells within", MISPLACED),
             rows,
-            caption="Every question put to the private table. What is not listed was never looked at.",
+            caption="Every query put to the private table. What is not listed was never looked at.",
             numeric=frozenset({"Cells", "95 % of cells within", MISPLACED}),
         )
     ]
@@ -624,7 +622,7 @@ def _together(fitted: Fitted) -> tuple[str, ...]:
     names = fitted.codec.domain.columns
     if fitted.transcript.of(Trained):
         return (
-            "All columns were looked at together, in training; what was learned of a relationship has no error bar.",
+            "All columns were looked at together, in training; what was learned about a relationship has no error bar.",
         )
     tables = [
         set(answer.columns)
@@ -642,7 +640,7 @@ def _together(fitted: Fitted) -> tuple[str, ...]:
         lines.append("Any other relationship between columns follows from the method's assumptions, not from data.")
     unmeasured = sorted(set(names) - set().union(*tables)) if tables else sorted(names)
     if unmeasured:
-        lines.append("In no question at all: " + ", ".join(unmeasured) + ".")
+        lines.append("In no query at all: " + ", ".join(unmeasured) + ".")
     return tuple(lines)
 
 

@@ -41,7 +41,7 @@ _HEAD = """\
 #   {kind: category, labels: [first, second]}, {kind: open_category} (labels are found for a part of the budget),
 #   {kind: integer, lower: 0, upper: 99}, {kind: float, lower: 0, upper: 1}, {kind: boolean},
 #   {kind: date, lower: 2020-01-01, upper: 2029-12-31}, {kind: datetime, lower: …, upper: …}, {kind: time}.
-# Values may be absent everywhere; say `missing: false` where they cannot be.
+# Values may be missing in every column; say `missing: false` where they cannot be.
 understudy: 1
 """
 _UNIT = """\

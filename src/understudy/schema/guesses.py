@@ -78,7 +78,7 @@ def _labels(labels: tuple[str, ...], why: str) -> Guess:
     return Guess({"kind": "category", "labels": labels, "ignore_case": True}, why)
 
 
-AN_ID = _left_out("by name this is an id")
+AN_ID = _left_out("by its name this is an id")
 """What the name of a column that tells units apart suggests."""
 _FLAG = Guess({"kind": "boolean"}, "yes or no")
 _MILLION = 1_000_000
@@ -97,14 +97,14 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     (
         "comment|comments|remark|remarks|notes?|memo|free text|freetext|narrative|verbatim|transcript|bemerkung"
         "|kommentar|notiz|freitext|commentaire|remarque|comentario|observaciones",
-        _left_out("by name this is free text"),
+        _left_out("by its name this is free text"),
     ),
     (
         "first name|last name|full name|middle name|given name|maiden name|family name|surname|forename|^name$"
         "|firstname|lastname|fullname|username|vorname|nachname|familienname|^nom$|prenom|^nombre$|apellido|apellidos"
         "|address|adresse|direccion|street|strasse|phone|telephone|telefon|telefono|mobile number|fax|e mail|email"
         "|mail|url|website|password|iban|passport|ip address|signature",
-        _left_out("by name this tells people apart"),
+        _left_out("by its name this tells people apart"),
     ),
     (
         "(person|patient|household|record|case|family|unit|customer|client|account|encounter|visit|order|invoice"

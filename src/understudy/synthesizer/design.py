@@ -364,7 +364,7 @@ def plan(
     notes = list(whole.notes)
     if design.preparation:
         fixed = f"Codes of {', '.join(design.preparation)} are fixed by noisy answers first"
-        notes.append(f"{fixed}; this plan counts as many as there can be.")
+        notes.append(f"{fixed}; this plan counts the most that there can be.")
     remarks = [*hazards(budget, schema.unit, rows_hint), drowned_remark(design.plan, rows_hint)]
     told = [] if data is None else [_outside(data, schema, whole)]
     return replace(whole, notes=(*notes, *(remark for remark in remarks if remark), *told))
@@ -382,7 +382,7 @@ def _outside(data: object, schema: Schema, plan: Plan) -> str:
         if table is not data:
             table.close()
     often = "once" if plan.reads == 1 else f"at most {plan.reads:,} times"
-    again = "" if reader is None else "; where the disk has no room for codes, once more for every round of questions"
+    again = "" if reader is None else "; where the disk has no room for codes, once more for every round of queries"
     return f"The table ({engine}{state}{size}) is read {often}{again}."
 
 
