@@ -73,7 +73,7 @@ CENSUS = Exhibit(
         ("`Residence Type` is left out", "The extract is defined as people in households, so its value is public."),
         (
             "all ten regions are listed, although the extract has six",
-            "The list is that of the code book. Removing the four empty ones would mean to look at the rows.",
+            "The list is that of the codebook. Removing the four empty ones would mean looking at the rows.",
         ),
         (
             "four rules for children",
