@@ -1,4 +1,4 @@
-"""Every exception and the one warning of the house.
+"""Every exception and warning of the package.
 
 An error is an output: it says where, which rule, what was given and what to do next, and it never carries a value,
 count or position taken from private rows. Each class also derives from the built-in a caller would expect, and

@@ -423,7 +423,7 @@ def choose(
     progress: Progress = silent,
     _environment: Environment | None = None,
 ) -> Choice:
-    """Runs every method, then draws the best one privately. Costs (K ε + ε_choice, K δ) for K methods, all charged.
+    """Makes a release with each of K methods and chooses one privately. Costs (K ε + ε_choice, K δ), all charged.
 
     Args:
         data, schema: the private table, and what it may contain (no open labels, no private bins).
@@ -431,7 +431,7 @@ def choose(
         epsilon, delta: budget of each candidate's release.
         choice_epsilon: budget of the choice.
         ledger, dataset: each part is charged before a row is read for it; refused in advance if not all is covered.
-        out: a folder with one release folder for each candidate; an unfinished choice in it is taken up again.
+        out: a folder with one release folder for each candidate; an unfinished choice in it is continued.
 
     Raises:
         UsageError, SchemaError, ResourceError, BudgetError, LedgerError: before a charge, as far as public facts tell.

@@ -147,11 +147,11 @@ def compare(
         data, schema: the table and what it may contain.
         methods: names, each with its options as in "steps layers=2".
         epsilons, delta, repeats, copies, copies_mode, rows: what is run; methods of pure ε are run without δ.
-        metrics, options, formula, seed: what is scored, as `evaluate` takes it; seed of drawing rows and of scoring.
+        metrics, options, formula, seed: what is scored, as `evaluate` takes it; seed for sampling rows and for scoring.
         seconds, memory_bytes: limits of one run; a run that goes past them ends as such and the study goes on.
-        jobs: how many runs are made at a time, as far as memory goes.
+        jobs: number of runs at a time, as far as memory allows.
         public, public_proxy: a public table for methods that use one; whether the table itself is public.
-        out: the study's folder. One begun before under the same settings is taken up where it stopped.
+        out: the study's folder. One begun before under the same settings is continued where it stopped.
     """
     known, listed = Schema.of(schema), _listed("metrics", metrics)
     settings = StudySettings(

@@ -184,21 +184,21 @@ def read_table(
 ) -> str:
     """A table in a file with how its text is written: a location that every function which takes a table accepts.
 
-    Nothing is opened yet. What is said here wins over `file:` in the schema, and is about text files; of workbooks and
-    JSON lines `names` can be given, of JSON lines and files of statistics packages `encoding`.
+    Nothing is opened yet. What is stated here takes precedence over `file:` in the schema. It is about text files; JSON
+    lines and workbooks also take `names`, JSON lines and files of statistics packages also `encoding`.
 
     Args:
         path: the file, as anywhere else.
         delimiter: one character, or comma, semicolon, tab, pipe or space.
         encoding: encoding of the text, by Python's name; UTF-8 by default.
-        decimal: "," if numbers are written so.
+        decimal: the decimal mark, "." or ",".
         names: the names of the columns, of a file without a header line.
-        header: true if it has one all the same, whose names these stand for.
+        header: true if the file has a header line, whose names these replace.
         multiline: whether quoted fields contain line breaks.
-        most_bytes: how much a compressed file may expand to.
+        most_bytes: largest size to which a compressed file may expand.
 
     Raises:
-        UsageError: something of it makes no sense.
+        UsageError: an argument makes no sense.
     """
     listed = names if names is None or isinstance(names, str) else tuple(names)
     dialect = require_dialect(Dialect(delimiter, encoding, decimal, listed, multiline, header))  # type: ignore[arg-type]

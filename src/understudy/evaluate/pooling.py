@@ -77,17 +77,17 @@ def pool(
 
     Args:
         estimates: one number for each copy (an estimate, a χ² statistic or a p-value), or a release.
-        variances: for the rules of estimates the squared standard error of each.
+        variances: for rules about estimates, the squared standard error of each.
         rule: "liu" for estimates; "raghunathan" for those from copies that some other program drew from a posterior
             distribution, each with parameters of its own; "chi2" for χ² statistics, "p_values" for their p-values.
         degrees: degrees of freedom of the χ² tests.
-        formula, family: with a release: the model to estimate, as "income ~ age + sex", and its kind.
-        where: with a release: the condition whose share is wanted; beside a rate, mean or quantile the rows it is of.
+        formula, family: with a release: the model to estimate, such as "income ~ age + sex", and its kind.
+        where: with a release: the condition whose share is wanted; with a rate, mean or quantile, the rows it is about.
         rate: the condition whose share among those rows is wanted, for example {"voted": "yes"}.
         mean: the column of numbers whose mean is wanted.
         quantile: the column and the share of rows below, for example {"income": 0.5} for the median.
         by: a column: then there is one number for each of its labels, in a tuple.
-        level: of the intervals.
+        level: confidence level of the intervals, for example 0.95.
         copies_mode: how the copies were made, if known; "resample" is refused.
 
     Raises:

@@ -342,14 +342,14 @@ def evaluate(
         real: the private table: a frame, a file, a DuckDB table.
         synthetic: a release, its folder, a synthetic table, or a list of tables (copies). A release may also be given
             first and the real table second.
-        schema: what both may contain; a release brings its own.
+        schema: what both may contain; a release has its own.
         metrics: names or metrics with options; when not given, all that the table has the columns for.
         options: options by metric name, for example {"pmse": {"null": "bootstrap"}}.
         formula: the model that `regression` and `ci_overlap` fit, for example "income ~ age + sex".
-        seed: same seed, same numbers.
+        seed: the same seed gives the same numbers.
         pictures: whether to compute what the report draws beside the scores.
         pairs: pairs of columns to draw first, for example ["sex,age"]; others follow as long as there is room.
-        progress: called with how far the comparison is.
+        progress: a function to call as the comparison proceeds.
 
     Raises:
         UsageError: a metric, option or formula is wrong, there is no schema, or the real table is empty.

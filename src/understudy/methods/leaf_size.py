@@ -66,7 +66,7 @@ def leaf_interval(share: float, rate: float, records: int, *, confidence: float 
         share: the true share p₀ of the label in the leaf.
         rate: λ, one over the scale of the noise on a count.
         records: n, the records in the leaf.
-        confidence: probability of the interval.
+        confidence: confidence level of the interval.
 
     >>> interval = leaf_interval(0.25, 0.4, 1000)
     >>> round(interval.lower, 4), round(interval.upper, 4)
@@ -217,14 +217,14 @@ def leaf_size(
     """The smallest number of records at which a label's share is known within `width`.
 
     Args:
-        width: most that the ends of the interval may differ.
+        width: maximum width of the interval.
         share: the label's true share in the leaf; one half is the worst case.
         rate: λ, one over the scale of the noise on a count; or give `epsilon`.
         epsilon, trees, columns, relation: the budget of all trees together, from which λ follows.
-        confidence: probability of the interval.
+        confidence: confidence level of the interval.
 
     Raises:
-        UsageError: for numbers out of range, or if ten million records would not do.
+        UsageError: for numbers out of range, or if ten million records are not enough.
     """
     if (rate is None) == (epsilon is None):
         raise UsageError("epsilon", "is needed, or rate= in its place.", "For example epsilon=1.")

@@ -724,7 +724,7 @@ class Ledger:
         return [entry.dataset for entry in self.entries() if entry.kind == "dataset"]
 
     def balance(self, dataset: str) -> Balance:
-        """Cap, spending and rest of a dataset."""
+        """Cap, spending and remainder of a dataset."""
         with reading(self.path, self._wait) as store:
             return balance_after(*_dataset(store, dataset))
 

@@ -339,18 +339,18 @@ def plan(
     """What a run would ask, cost and need, from public facts alone: nothing is charged, and no row is read.
 
     Where the private table is named, it is opened up to its header, and a note says what holds it, in which state, how
-    many bytes there are and how often they would be read. Size and state are facts of its outside, for whoever may open
-    it; nothing of them reaches a release.
+    many bytes it has and how often they would be read. Size and state can be seen by whoever may open the table;
+    neither of them reaches a release.
 
     Args:
-        schema: what the table may contain, or the file that says it.
+        schema: what the table may contain, or the file of a schema.
         method: name of a method.
         epsilon: the budget's ε.
         delta: the budget's δ.
         rows_hint: a publicly known number of rows, for the estimates only.
         options: options of the method.
         public: a table with the same columns that protects nobody, for methods that use one.
-        data: the private table or its location, to look at its outside.
+        data: the private table or its location; no row is read.
         check_share, criteria: as in `synthesize`.
     """
     schema, budget = Schema.of(schema), Budget(epsilon, delta)
