@@ -315,7 +315,7 @@ def _needed(plan: "Plan", rows: str) -> list[list[str]]:
     lines.append(["time", f"about {plan.seconds:,.1f} CPU s"])
     least, most = (f"{end:,.1f}" for end in plan.span or (plan.seconds, plan.seconds))
     if least != most:
-        lines.append(["", f"from {least} to {most} CPU s, depending on how closely columns are related"])
+        lines.append(["", f"from {least} to {most} CPU s, depending on how strongly columns are related"])
     return lines
 
 

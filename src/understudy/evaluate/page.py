@@ -1,7 +1,7 @@
 """The confidential report as a page: answers to plain questions first, then pictures, then every number, folded.
 
 Plain data in, plain data out: nothing is computed from rows here. A score is read against two anchors, the yardstick
-(two halves of the real table) and the baseline (columns that know nothing of one another); where there is no room
+(two halves of the real table) and the baseline (columns drawn independently of each other); where there is no room
 between them, the page says that the score cannot tell.
 """
 

@@ -5,10 +5,10 @@ the new entry are one transaction, synced before `charge` returns, and whoever h
 A charge is never taken back, whatever becomes of the run. Entries are never changed or removed; each is tied to the
 ones before by a hash, and `verify` finds any change. Amounts are integers.
 
-What it cannot do: a copy of the file is a second ledger that knows nothing of the first, so a copied ledger is a
-forked ledger, and the caps of the two add up. Each release prints the hash of its charge; `verify` can be asked whether
-those hashes are still in the chain, which uncovers a fork or a return to an old copy. Nothing here stops somebody who
-rewrites the file on purpose.
+What it cannot do: a copy of the file is a second ledger, in which charges to the first are missing, so a copied ledger
+is a forked ledger, and the caps of the two add up. Each release prints the hash of its charge; `verify` can be asked
+whether those hashes are still in the chain, which uncovers a fork or a return to an old copy. Nothing here stops
+somebody who rewrites the file on purpose.
 
 Nothing in a ledger comes from rows: names, costs and dates are fixed before they are read. Every line carries the date
 alone: two charges with the time of day would tell how long the run between them took (ledgers of version 0.1 hold such
