@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from tests.audit.halved import smaller_noise
-from understudy.audit.audit import ClaimedAccount, Samples, findings
+from understudy.audit.accounts import ClaimedAccount
+from understudy.audit.audit import Samples, findings
 from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
 from understudy.domain import Distribution
@@ -71,7 +72,7 @@ def _both_sides(method: str, options: Mapping[str, object], cost: Cost, data: tu
 def _split_and_tested(sides: Sequence[Floats], epsilon: float) -> float:
     """How far the proven leak lies above the claim; below 0 where nothing was found."""
     samples = Samples(("ratio",), sides[0][:, None], sides[1][:, None])
-    account = ClaimedAccount(epsilon, 0.0, Budget(epsilon).cost("pure"), "pure")
+    account = ClaimedAccount(epsilon, 0.0)
     return findings(samples, account, CONFIDENCE)[0].bound - epsilon
 
 
