@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
+from tests.methods.door import MEMORY, VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_privsyn import CHAIN, chain
+from understudy.codec.table import TableCodec
+from understudy.counts.frames import FrameTable
 from understudy.domain import (
     RESIDUAL_UNIT,
     SCORE_UNIT,
@@ -22,8 +24,9 @@ from understudy.domain import (
     StructuralZeros,
 )
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.ensemble import MixtureEnsemble, _Excess, _KnownColumns, _Measuring, _Synthesis, _variance
+from understudy.methods.ensemble import MixtureEnsemble, _Excess, _Measuring, _Synthesis, _variance
 from understudy.methods.expected_gain import CellGain
+from understudy.methods.known_columns import KnownColumns
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.methods.record_synthesis import Coarsening
 from understudy.models.estimation import NoisyTable
@@ -85,6 +88,13 @@ def test_scores_with_a_large_share_take_no_more_than_columns_left(cost):
     assert curator.left.epsilon < 100
 
 
+def test_columns_take_no_more_than_the_total_left():
+    method = MixtureEnsemble(components=3, steps=3, total_share=0.5, one_way_share=0.4)
+    curator = door(rows_of(chain(120)), CHAIN, rho(0.1), NoNoise())
+    assert method.fit(curator, rho(0.1)).total > 0
+    assert curator.left.rho < 100
+
+
 def test_columns_get_more_where_noise_is_large_beside_the_rows():
     """Of 4 equal columns at all of ρ, σ = √(4/2ρ); x = 0.4 · 4 · σ / n, and the share is 0.35 · √(x/0.007)."""
     share, pairs = spent_on_columns(20_000, rho(1.0))
@@ -93,9 +103,16 @@ def test_columns_get_more_where_noise_is_large_beside_the_rows():
     share, pairs = spent_on_columns(3_000, rho(0.005))
     assert share == pytest.approx(0.35 * math.sqrt(1.6 * 20 / 3_000 / 0.007), rel=1e-3)
     assert pairs
-    share, pairs = spent_on_columns(300, rho(0.005))
-    assert share == pytest.approx(0.7 + 1.6 * 20 / 300, rel=1e-3)
+    share, pairs = spent_on_columns(900, rho(0.005))
+    assert share == pytest.approx(0.7 + 1.6 * 20 / 900, rel=1e-3)
     assert pairs
+
+
+def test_where_noise_drowns_the_scores_what_is_left_goes_to_columns_again():
+    """Noise of a score is σ = √(6 / (2 · 0.03 · 0.005)) = 141 of 300 rows; columns have 0.81 of the cost by then."""
+    share, pairs = spent_on_columns(300, rho(0.005))
+    assert share == pytest.approx(1.0 - 0.005 - 0.03, rel=1e-3)
+    assert not pairs
 
 
 def test_where_noise_drowns_pairs_columns_get_all_and_rows_are_independent():
@@ -176,7 +193,7 @@ def test_where_only_the_far_end_of_a_chain_was_measured_the_near_one_goes_by_its
     total = Measurement("total", (), (), np.array([3000]), noise)
     ones = [np.full(300, 10), np.full(300, 10), np.full(2, 1500)]
     answers = [Measurement(name, (name,), one.shape, one, noise) for name, one in zip("abc", ones, strict=True)]
-    known = _KnownColumns.of(Coarsening(domain, {}), total, answers, (), 0.0, wide=frozenset("ab"))
+    known = KnownColumns.of(Coarsening(domain, {}), total, answers, (), 0.0, wide=frozenset("ab"))
     contrasts = RESIDUAL_UNIT * 10 * (np.eye(299, dtype=np.int64) + 1)  # of a table with 10 rows wherever a = b
     flat = ResidualTable("a × b", ("a", "b"), (300, 300), contrasts.ravel(), noise)
     gain = CellGain.concentrated(np.full(300, 10.0), 50.0, 1.0, 1.0, 1.0)
@@ -263,7 +280,7 @@ def told(ones=((60, 40), (60, 40)), rules=()):
     domain, noise = Domain.of({"a": 2, "b": 2}), Distribution("gaussian", Fraction(4))
     total = Measurement("total", (), (), np.array([100]), noise)
     answers = [Measurement(name, (name,), (2,), np.array(one), noise) for name, one in zip("ab", ones, strict=True)]
-    known = _KnownColumns.of(Coarsening(domain, {}), total, answers, rules, 0.0)
+    known = KnownColumns.of(Coarsening(domain, {}), total, answers, rules, 0.0)
     table = ResidualTable("a × b", ("a", "b"), (2, 2), np.array([0]), noise)
     excess = _Excess(known.independent(), {Clique("ab"): 0.0}, {})
     return _Synthesis(QUICK, known, tuple(rules), excess, {Clique("ab"): table})
@@ -274,6 +291,71 @@ def test_columns_get_the_noisy_number_of_rows_and_no_negative_count():
     columns, rows = synthesis._columns(), synthesis.known.total
     assert columns[:2] == pytest.approx([70 + (rows - 120) / 2, 50 + (rows - 120) / 2])
     assert columns[2:] == pytest.approx([rows, 0.0])
+
+
+def test_what_is_told_again_is_weighed_by_its_precision():
+    known = told(((70, 30), (50, 50))).known
+    again = known.joined([NoisyTable(Clique("a"), np.array([40.0, 60.0]), 1.0)])
+    assert again.counts == pytest.approx([(70 / 4 + 40) / 1.25, (30 / 4 + 60) / 1.25, 50.0, 50.0])
+    assert again.variances == pytest.approx([0.8, 0.8, 4.0, 4.0])
+    assert again.wide.counts["a"].sum() == pytest.approx(known.total)
+    whole = known.joined([NoisyTable(Clique("ab"), np.array([10.0, 20.0, 30.0, 40.0]), 2.0)])
+    assert whole.counts == pytest.approx([50.0, 50.0, 45.0, 55.0]), "sums of two cells have the variance of a column"
+
+
+def liked(public, rules=()):
+    """What a public table of two columns makes one expect of 100 rows, 60 and 40 of which have the codes of each."""
+    known = told(((60, 40), (60, 40)), rules).known
+    return known, known.grid.table(known.like({Clique("ab"): np.array(public)}), Clique("ab"))
+
+
+def test_a_public_table_lends_its_relation_and_not_its_columns():
+    known, found = liked([9_000, 0, 0, 1_000])
+    assert found.sum(axis=1) == pytest.approx([0.6 * known.total, 0.4 * known.total], rel=0.03)
+    assert found.sum(axis=0) == pytest.approx([0.6 * known.total, 0.4 * known.total], rel=0.03)
+    assert np.trace(found) > 0.9 * known.total, "independent columns would have 0.52 there"
+
+
+def test_a_public_table_without_rows_says_nothing_and_rules_hold():
+    known, found = liked([0, 0, 0, 0])
+    assert found == pytest.approx(known.grid.table(known.independent(), Clique("ab")))
+    rule = StructuralZeros(Clique("ab"), np.array([False, True, False, False]))
+    _, found = liked([10, 500, 30, 40], (rule,))
+    assert found[0, 1] == 0.0
+
+
+def with_public(public, rows=2_000, share=0.002, *, noise=1):
+    """Rows of the chain, measured beside public rows, and the distance of the pair a × b."""
+    exact, cost = chain(rows), rho(share)
+    table = None if public is None else FrameTable(rows_of(public), CHAIN, memory_bytes=MEMORY)
+    curator = Curator(
+        FrameTable(rows_of(exact), CHAIN, memory_bytes=MEMORY), cost, SeededRandomizer(noise), public=table
+    )
+    curator.fix_codec(TableCodec.of(CHAIN))
+    model = QUICK.fit(curator, cost)
+    real = np.bincount(exact["a"] * 4 + exact["b"], minlength=16) / rows
+    return curator, np.abs(model.marginal(Clique("ab")) - real).sum() / 2
+
+
+def test_a_public_table_like_the_private_one_helps_and_a_misleading_one_is_left():
+    alike, other = chain(20_000), chain(20_000)
+    other["b"] = (other["b"] + 2) % 4
+    distances = {
+        name: np.mean([with_public(public, noise=seed)[1] for seed in range(5)])
+        for name, public in {"none": None, "alike": alike, "misleading": other}.items()
+    }
+    assert distances["alike"] < 0.8 * distances["none"]
+    assert distances["misleading"] < 1.15 * distances["none"]
+
+
+def test_scores_beside_a_public_table_share_the_cost_of_scores():
+    curator, _ = with_public(chain(500), 20_000, 1.0)
+    scores = curator.transcript.of(NoisyScores)
+    assert [query.scores.size for query in scores[:2]] == [6, 6]
+    for query in scores[:2]:
+        assert query.sensitivity == SCORE_UNIT * WEIGHT_UNIT
+        assert query.distribution.variance / (SCORE_UNIT * WEIGHT_UNIT) ** 2 == pytest.approx(6 / 0.03, rel=1e-4)
+    assert curator.left.rho < 100
 
 
 def test_residuals_stand_on_top_of_what_columns_told():
@@ -301,7 +383,8 @@ def test_rare_codes_are_pooled_and_come_back():
     schema = letters({"a": 40, "b": 3})
     rng = np.random.default_rng(0)
     a = np.where(rng.random(5000) < 0.9, rng.integers(0, 3, 5000), rng.integers(3, 40, 5000))
-    curator = door(rows_of({"a": a, "b": rng.integers(0, 3, 5000)}), schema, rho(0.01), SeededRandomizer(2))
+    b = np.where(rng.random(5000) < 0.5, a % 3, rng.integers(0, 3, 5000))
+    curator = door(rows_of({"a": a, "b": b}), schema, rho(0.01), SeededRandomizer(2))
     model = QUICK.fit(curator, rho(0.01))
     (pair,) = curator.transcript.of(ResidualTable)
     assert pair.shape[0] < 40
@@ -438,7 +521,7 @@ def test_what_whole_tables_say_of_columns_is_joined_by_precision():
         Measurement("b", ("b",), (3,), np.array([50, 30, 20]), noise),
     ]
     total = Measurement("total", (), (), np.array([100]), noise)
-    known = _KnownColumns.of(Coarsening(domain, {}), total, answers, (), 0.01)
+    known = KnownColumns.of(Coarsening(domain, {}), total, answers, (), 0.01)
     pair = NoisyTable(Clique(("a", "b")), np.array([30.0, 20.0, 14.0, 20.0, 10.0, 10.0]), noise.variance)
     joined = known.joined([pair])
     place = joined.grid.places("a")

@@ -76,6 +76,13 @@ METHODS = {
         [["registered", "voted"], ["voted", "age"]],
         {"components": 8, "steps": 20, "most_records": 2000, "sweeps": 4},
     ),
+    "ensemble with a public table": MethodChecks(
+        "ensemble",
+        [CONCENTRATED],
+        [["registered", "voted"], ["voted", "age"]],
+        {"components": 8, "steps": 20, "most_records": 2000, "sweeps": 4},
+        public=_public_rows,
+    ),
     "fieldgroups": MethodChecks("fieldgroups", [PURE], [["registered", "voted"], ["age"]]),
     "pfr": MethodChecks("pfr", [PURE], [["registered", "voted"], ["age"]]),
     "privbayes": MethodChecks("privbayes", [PURE, CONCENTRATED], [["registered", "voted"], ["voted", "age"]]),

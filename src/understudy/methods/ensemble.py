@@ -1,22 +1,21 @@
 """Ensemble: noisy tables of many pairs, explained together by a few mixtures of products; rows moved to fit all pairs.
 
-Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share`, less where noise is
-small beside the rows and more where it is large; where it is so large that columns take all, independent rows follow.
-Codes with a noisy count below `threshold` times σ are pooled, and more of them until `most_codes` are left. A column
-that still has more than `WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
+Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share`, less where noise is small
+beside the rows and more where it is large; where it is so large that columns take all, independent rows follow. Codes
+with a noisy count below `threshold` times σ are pooled, and more of them until `most_codes` are left. A column that
+still has more than `WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
 `selection_share`: how many rows its table is away from the product of its columns as they were measured; of wide
-columns, how many beyond a height that noise does not reach (`methods/wide_columns.py`). (4) The rest buys residuals
-of pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that
-wide columns hang on, and strong pairs without circles: those of `_MANY` codes or more on both sides where at least a
-quarter of the rows lie elsewhere than columns say.
-What the closed form of the strong pairs makes of all pairs between their columns is expected from
-then on, and these are scored again. (5) Three mixtures of products are fitted to all tables, in groups of neighbouring
-codes where there are more than `most_groups`; a pair that was not measured enters as it is expected, trusted as far as
-its score allows. (6) The wanted table of a pair has the columns that were measured: it is the mean of the mixtures',
-moved to what is expected as far as the pair's own answers say, and where the pair was measured, drawn towards its
-noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical model of the strongest of the wanted tables
-are moved by column sweeps until they have those of all pairs. Wide columns are drawn by the column that they hang on,
-and pooled codes fall apart.
+columns, how many beyond a height that noise does not reach (`methods/wide_columns.py`). (4) The rest buys residuals of
+pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that wide
+columns hang on, and strong pairs without circles: those of `_MANY` codes or more on both sides where at least a quarter
+of the rows lie elsewhere than columns say. What the closed form of the strong pairs makes of all pairs between their
+columns is expected from then on, and these are scored again. (5) Three mixtures of products are fitted to all tables,
+in groups of neighbouring codes where there are more than `most_groups`; a pair that was not measured enters as it is
+expected, trusted as far as its score allows. (6) The wanted table of a pair has the columns that were measured: it is
+the mean of the mixtures', moved to what is expected as far as the pair's own answers say, and where the pair was
+measured, drawn towards its noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical model of the
+strongest of the wanted tables are moved by column sweeps until they have those of all pairs. Wide columns are drawn by
+the column that they hang on, and pooled codes fall apart.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column, pooled or not,
 count each row in one cell: they move by at most k in L1 and L2, and Gaussian noise of σ² = k²/(2ρ_i) costs ρ_i.
@@ -26,9 +25,18 @@ public floor or not, so one row moves it by at most one (proof in `privacy/score
 by at most k√P in L2, to which the door's `score` fits its noise. The costs add up, also when later ones depend on
 earlier answers: step 2 takes what it takes by the noisy total, the second scores take their share of the cost of the
 first, residuals have the rest, and the sum of all is what was granted. Which codes are pooled, which columns are wide,
-which pairs are strong, which are measured and at which cost, and all of (5) to (7), look at noisy answers and public
-facts alone. All noise is Gaussian, so where the schema leaves nothing open (ε, δ) are those of Gaussian differential
-privacy (`privacy/gaussian.py`), which holds for costs that depend on answers.
+which pairs are strong, which are measured and at which cost, whether pairs are worth their cost, and all of (5) to (7),
+look at noisy answers and public facts alone. All noise is Gaussian, so where the schema leaves nothing open (ε, δ) are
+those of Gaussian differential privacy (`privacy/gaussian.py`), which holds for costs that depend on answers.
+
+Public table. Every pair is scored twice, each time at half of the cost: against the product of its columns, and against
+the public table scaled to the noisy columns (`KnownColumns.like`). Where the second is nearer by the noisy scores, it
+is what is expected of that pair from then on, and in doubt as far as its own score says; elsewhere nothing changes.
+Counts of rows that protect nobody cost nothing, and what a pair is scored against is made of them and of noisy columns,
+so both scores move by at most one: 2P scores, whose costs add up to those of P without such a table. What a misleading
+table does is to make scores √2 times as noisy (twice, under pure ε), and to be taken where noise lets it look nearer.
+With a public table, pairs are scored even where columns would otherwise take all of the cost: their mean has little
+noise then, and whether the public table is nearer on the whole is known.
 
 Pure ε. The same queries, but for residuals: there whole tables of pairs are measured, in which a row lies in one cell,
 so that they too move by at most k in L1; and what they say of their columns is joined with the columns. Laplace noise
@@ -44,16 +52,17 @@ codes, which are pooled to `most_codes`.
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
 
-from understudy.arrays import Bools, Floats
+from understudy.arrays import Floats
 from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, ResidualTable, StructuralZeros
 from understudy.errors import ResourceError
 from understudy.methods.expected_gain import CellGain, expected_scatter, scatter_beyond, tickets
+from understudy.methods.known_columns import KnownColumns
 from understudy.methods.marginals import alone, at_costs, residuals_at_costs
 from understudy.methods.method import (
     Method,
@@ -72,26 +81,24 @@ from understudy.methods.record_synthesis import (
     Coarsening,
     Rare,
     RecordSynthesis,
-    expanded_codes,
+    laid_out,
     laid_out_together,
 )
 from understudy.methods.rounds import RemainingBudget, live_columns, shares_of
-from understudy.methods.wide_columns import PAIR_CELLS, WideColumns, attached
-from understudy.models.consistency import OverlapTable
-from understudy.models.estimation import NoisyTable, estimate_total
+from understudy.methods.wide_columns import PAIR_CELLS, attached
+from understudy.models.estimation import NoisyTable
 from understudy.models.markov_field import fit_forest
 from understudy.models.model import Codes
 from understudy.models.pair_mixtures import (
-    CodeGroups,
     Fitting,
     PairEvidence,
-    PairGrid,
     PairMixture,
     drawn_towards,
     interaction_share,
     raked,
     with_margins,
 )
+from understudy.models.product import BlockModel
 from understudy.models.records import RecordModel, Target, column_sweeps
 from understudy.models.tables import check_linked, norm_sub
 from understudy.options import check_share, option
@@ -117,6 +124,10 @@ _MOST_AGAIN = 10
 """One part in so many of what is left, at most, is for scoring pairs again."""
 _LEAST_DOUBT = 0.02
 """How far, as a share, a pair is off that was not measured and shows no excess."""
+_MOST_FOR_COLUMNS = Fraction(24, 25)
+"""Of what the total left, the most for columns where pairs are scored."""
+_IN_PAIRS = 0.64
+"""What noise of columns does to pairs, as a share of it (`methods/expected_error.py`)."""
 _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
 """Mean noise of a column at all of the cost, as a share of the rows: below the first it pays to fit for longer and more
 closely; at the second columns get `one_way_share`."""
@@ -134,6 +145,8 @@ _LEAST_SHARE = 0.2
 """Share of a row that a code is given whose noisy count is not above 0."""
 _MATRIX_BYTES = 60
 """Per cell of the matrix of all pairs: values, precisions, pulls, three fits, means and targets."""
+_PUBLIC_BYTES = 20
+"""Per cell of that matrix, of a public table: its counts, and what they make one expect."""
 _WIDE_BYTES = 80
 """Per cell of the largest pair of a wide column: counts, noise, residuals, what is expected, and while it is drawn."""
 _SWEEP_SECONDS = 1.2e-8
@@ -152,6 +165,7 @@ class MixtureEnsemble(Method):
     needs: ClassVar[str] = "A schema. Up to about a hundred columns."
     limits: ClassVar[str] = "Keeps pairs; of a column of very many codes, one. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp", "gaussian")
+    uses_public: ClassVar[bool] = True
 
     total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
     one_way_share: float = option(0.35, help="share of the cost for columns where noise is middling", share=True)
@@ -184,8 +198,10 @@ class MixtureEnsemble(Method):
             steps.append(noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows))
         cells = codes * codes // 2 if pairs else 0
         if pairs:
-            noise = _score_scale(costs.scores, pairs, facts.unit_rows)
-            steps.append(Step(f"score {pairs} pairs", costs.scores, pairs, noise, None))
+            scored = _score_rounds(facts.has_public) * pairs
+            noise = _score_scale(costs.scores, scored, facts.unit_rows)
+            what = f"score {pairs} pairs" + (", beside columns and beside the public table" if facts.has_public else "")
+            steps.append(Step(what, costs.scores, scored, noise, None))
         spent = sum((step.cost for step in steps), Cost())
         rest = noisy_step("measure", whole - spent, cells, facts.unit_rows)
         name = "measure chosen pairs" if pairs else "measure columns again"
@@ -195,6 +211,8 @@ class MixtureEnsemble(Method):
         moved = min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
         synthesis = self._synthesis().bytes(domain, cells, rows_of(facts)) + _MATRIX_BYTES * groups * groups
         synthesis += _WIDE_BYTES * self._widest_pair(domain, rules)
+        if facts.has_public:
+            synthesis += _PUBLIC_BYTES * codes * codes
         return Plan(
             self,
             cost,
@@ -220,15 +238,21 @@ class MixtureEnsemble(Method):
         noise = _column_noise(curator.domain, columns, plan.granted, curator.unit_rows)
         noise /= max(float(total.values[0]), 1.0)
         share = self._column_share(noise)
-        if share >= _COLUMNS_ALONE:
+        if share >= _COLUMNS_ALONE and not curator.has_public:
             return self._of_columns(curator, remaining, float(total.values[0]))
         whole = Cost(plan.granted.epsilon, plan.granted.rho)
-        known = self._columns(curator, total, whole.share(share), noise)
+        cost = min(whole.share(share), remaining.left.share(_MOST_FOR_COLUMNS), key=_amount)
+        known = self._columns(curator, total, cost, noise)
         if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
-        scores = self._scores_cost(plan, remaining.left, len(known.pairs), known.total / curator.unit_rows)
+        scored = _score_rounds(curator.has_public) * len(known.pairs)
+        scores = self._scores_cost(plan, remaining.left, scored, known.total / curator.unit_rows)
         measuring = _Measuring(curator, known, remaining, scores)
-        excess, tables = measuring.measured()
+        excess = measuring.scored()
+        lost = _IN_PAIRS * noise * (share ** (-1.0 if whole.epsilon else -0.5) - 1.0)
+        if not curator.has_public and not known.wide.names and measuring.mended(excess) < lost:
+            return self._without_pairs(curator, known, remaining)
+        excess, tables = measuring.measured(excess)
         return _Synthesis(self, known.joined(measuring.whole), curator.structural_zeros, excess, tables).records()
 
     def _scores_cost(self, plan: Plan, left: Cost, pairs: int, rows: float) -> Cost:
@@ -248,13 +272,13 @@ class MixtureEnsemble(Method):
         grown = self.one_way_share * math.sqrt(noise / _MIDDLING_NOISE)
         return min(max(grown, _LEAST_COLUMNS), _MOST_COLUMNS + noise, 1.0)
 
-    def _columns(self, curator: Curator, total: Measurement, cost: Cost, noise: float) -> "_KnownColumns":
+    def _columns(self, curator: Curator, total: Measurement, cost: Cost, noise: float) -> KnownColumns:
         """All columns, and the codes that stay apart; from here on the door counts pooled codes."""
         domain, columns = curator.domain, live_columns(curator.domain)
         answers = at_costs(curator, alone(columns), cost.split(_column_weights(domain, columns)))
         pooled, wide = self._pooled(domain, dict(zip(columns, answers, strict=True)), curator.structural_zeros)
         curator.merge(pooled.places)
-        return _KnownColumns.of(
+        return KnownColumns.of(
             pooled, total, answers, curator.structural_zeros, noise, wide=wide, most_groups=self.most_groups
         )
 
@@ -281,10 +305,22 @@ class MixtureEnsemble(Method):
     def _rare(self, free: Iterable[str], wide: Container[str], most: int) -> dict[str, Rare]:
         return {name: Rare(self.threshold, most=_WIDEST if name in wide else most) for name in free}
 
-    def _without_pairs(self, curator: Curator, known: "_KnownColumns", remaining: RemainingBudget) -> RecordModel:
-        """One column, or none that noise leaves two codes of: the rest improves the columns."""
-        model = self._of_columns(curator, remaining, known.total)
-        return known.expanded(model.codes, model.total, np.random.default_rng(self.structure_seed))
+    def _without_pairs(self, curator: Curator, known: KnownColumns, remaining: RemainingBudget) -> RecordModel:
+        """No pair is there, or worth its cost: the rest improves the columns, and rows are independent."""
+        domain, names = curator.domain, live_columns(curator.domain)
+        if names and _amount(remaining.left) > len(names):  # more than roundings left
+            answers = at_costs(curator, alone(names), remaining.left.split(_column_weights(domain, names)))
+            known = known.joined(
+                [
+                    NoisyTable(Clique((name,)), answer.values.astype(np.float64), answer.distribution.variance)
+                    for name, answer in zip(names, answers, strict=True)
+                ]
+            )
+        parts = {Clique((name,)): known.wide.counts[name] for name in domain.columns}
+        rng = np.random.default_rng(self.structure_seed)
+        rows = min(self.most_records, max(round(known.total), LEAST_RECORDS))
+        model = BlockModel.of_marginals(domain, parts, curator.structural_zeros, known.total)
+        return known.expanded(laid_out(model, rows, rng), known.total, rng)
 
     def _of_columns(self, curator: Curator, remaining: RemainingBudget, rows: float) -> RecordModel:
         """Columns at all that is left, and independent records.
@@ -350,131 +386,19 @@ class _EnsembleCosts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _KnownColumns:
-    """What the columns told: pooled codes, their noisy counts with variances, and the number of rows.
-
-    The grid, and all arrays with one number per code, leave out wide columns.
-    """
-
-    coarsening: Coarsening
-    answers: dict[str, list[Measurement]]
-    grid: PairGrid
-    groups: CodeGroups
-    wide: WideColumns
-    total: float
-    counts: Floats
-    variances: Floats
-    impossible: Bools
-    noise: float
-    """Mean noise of a column at all of the cost, as a share of the rows."""
-
-    @classmethod
-    def of(
-        cls,
-        coarsening: Coarsening,
-        total: Measurement,
-        answers: Sequence[Measurement],
-        rules: Sequence[StructuralZeros],
-        noise: float,
-        *,
-        wide: frozenset[str] = frozenset(),
-        most_groups: int = _MOST_CODES,
-    ) -> Self:
-        """From the answers about the total and about all columns with two codes or more."""
-        domain = coarsening.domain
-        grid = PairGrid.of(Domain.of({name: size for name, size in domain.sizes.items() if name not in wide}))
-        by_name = {answer.columns[0]: answer for answer in answers}
-        columns = {name: coarsening.column(name, answer) for name, answer in by_name.items()}
-        tables = [NoisyTable(Clique(), total.values.astype(np.float64), max(total.distribution.variance, 1e-9))]
-        for table in columns.values():
-            tables.append(NoisyTable(table.clique, table.values, float(np.mean(table.variances))))
-        rows = estimate_total(domain, tables, ())
-        # A column of one code was not asked about.
-        told = {
-            name: columns.get(name, OverlapTable(Clique((name,)), np.array([rows]), 1.0)) for name in domain.columns
-        }
-        counts = {name: _of_all_rows(table, rows) for name, table in told.items()}
-        noisy = np.concatenate([told[name].values for name in grid.domain.columns])
-        shares = np.concatenate([norm_sub(told[name].values, rows) for name in grid.domain.columns]) / rows
-        ones = {name: [answer] for name, answer in by_name.items()}
-        return cls(
-            coarsening,
-            ones,
-            grid,
-            CodeGroups.of(grid, shares, most_groups),
-            WideColumns(domain, wide, counts, rows),
-            rows,
-            noisy,
-            np.concatenate([_variances(told[name]) for name in grid.domain.columns]),
-            grid.impossible(rules),
-            noise,
-        )
-
-    def joined(self, tables: Sequence[NoisyTable]) -> "_KnownColumns":
-        """With what whole tables of pairs say of their columns, each answer weighted by its precision."""
-        sizes, precisions = self.grid.domain.sizes, 1.0 / self.variances
-        sums = self.counts * precisions
-        for table in tables:
-            shape = [self.wide.domain.sizes[name] for name in table.clique]
-            for axis, name in enumerate(table.clique):
-                if name in sizes:
-                    precision = 1.0 / (max(table.variance, 1e-9) * shape[1 - axis])
-                    sums[self.grid.places(name)] += precision * table.values.reshape(shape).sum(axis=1 - axis)
-                    precisions[self.grid.places(name)] += precision
-        if not tables:
-            return self
-        counts, variances = sums / precisions, 1.0 / precisions
-        told = dict(self.wide.counts)
-        for name in sizes:
-            place = self.grid.places(name)
-            told[name] = _of_all_rows(OverlapTable(Clique((name,)), counts[place], variances[place]), self.total)
-        return replace(self, counts=counts, variances=variances, wide=replace(self.wide, counts=told))
-
-    @property
-    def pairs(self) -> list[Clique]:
-        """Pairs of columns that have two codes or more each."""
-        sizes = self.grid.domain.sizes
-        return [pair for pair in self.grid.pairs if all(sizes[name] > 1 for name in pair)]
-
-    @property
-    def shares(self) -> Floats:
-        """Shares of codes, 0 or more, each column adding up to 1."""
-        return np.concatenate([norm_sub(self.counts[part], self.total) for part in self.grid.blocks()]) / self.total
-
-    def column(self, name: str) -> NoisyTable:
-        """What was told about a column of the grid."""
-        place = self.grid.places(name)
-        return NoisyTable(Clique((name,)), self.counts[place], float(np.mean(self.variances[place])))
-
-    def noisy(self, table: ResidualTable) -> Floats:
-        """Measured residuals on top of what the columns told; 0 where a rule forbids rows."""
-        first, second = table.columns
-        rows, columns = self.counts[self.grid.places(first)], self.counts[self.grid.places(second)]
-        means = rows[:, np.newaxis] / columns.size + columns[np.newaxis, :] / rows.size
-        values = table.residuals + means - self.total / (rows.size * columns.size)
-        return np.where(self.grid.table(self.impossible, Clique(table.columns)), 0.0, values)
-
-    def independent(self) -> Floats:
-        """Expected counts of all pairs if columns did not go together; 0 where a rule forbids it."""
-        return np.where(self.impossible, 0.0, np.outer(self.shares, self.shares) * self.total)
-
-    def expanded(self, codes: Codes, total: float, rng: np.random.Generator) -> RecordModel:
-        """The records with pooled codes drawn apart."""
-        found = expanded_codes(self.coarsening, self.answers, codes, total, rng)
-        return RecordModel(self.coarsening.full, found, total)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Excess:
     """By pair: what is expected of it, and the rows that this puts in a wrong cell, as noisy scores tell."""
 
     expected: Floats
-    """The product of the columns; of `chained` pairs, what the strong pairs that were measured first make of them."""
+    """The product of the columns; of `chained` pairs, what the strong pairs that were measured first make of them, or
+    the public table."""
     rows: Mapping[Clique, float]
     wide: Mapping[Clique, CellGain]
     """Pairs that wide columns hang on, in the order in which they join, and what measuring them gains."""
     chained: frozenset[Clique] = frozenset()
     strong: frozenset[Clique] = frozenset()
+    told: float = 1.0
+    """Of the mean square of the noisy scores, the part that noise does not explain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -482,16 +406,15 @@ class _Measuring:
     """From columns to scores of all pairs, to residuals: first of pairs that others follow from."""
 
     curator: Curator
-    known: _KnownColumns
+    known: KnownColumns
     remaining: RemainingBudget
     scores: Cost
     """Cost of scoring all pairs; pairs that are scored a second time cost their part of it once more."""
     whole: list[NoisyTable] = field(default_factory=list)
     """Tables of pairs that were measured as they are, not just what columns do not tell."""
 
-    def measured(self) -> tuple[_Excess, dict[Clique, ResidualTable]]:
+    def measured(self, excess: _Excess) -> tuple[_Excess, dict[Clique, ResidualTable]]:
         """Residuals at all that is left, and what is known of the pairs."""
-        excess = self._scored()
         strong = self._strong(excess)
         tables: dict[Clique, ResidualTable] = {}
         if strong or excess.wide:
@@ -511,25 +434,49 @@ class _Measuring:
             tables |= self._residuals(dict(zip(chosen, costs, strict=True)))
         return excess, tables
 
-    def _scored(self) -> _Excess:
+    def scored(self) -> _Excess:
         """Scores every pair against its columns; those of wide columns by what is off beyond a floor."""
         known, wide = self.known, self.known.wide
         expected, pairs = known.independent(), wide.pairs
         noise = wide.noise(self.remaining.left - self.scores, self.curator.unit_rows)
         cuts = [wide.cut(pair, noise) for pair in pairs]
         raised = np.array([cut.weight(wide.expected(pair)) for pair, cut in zip(pairs, cuts, strict=True)])
-        rows, beyond, variance = self._off(expected, known.pairs, pairs, [cut.floor for cut in cuts], self.scores)
+        both = Fraction(1, _score_rounds(self.curator.has_public))
+        floors = [cut.floor for cut in cuts]
+        noisy, beyond, variance = self._off(expected, known.pairs, pairs, floors, self.scores.share(both))
+        rows = _steadied(noisy, variance)
+        nearer = (
+            self._beside_public(expected, rows, self.scores.share(both)) if self.curator.has_public else frozenset()
+        )
         beyond -= [scatter_beyond(wide.expected(pair), cut.floor) for pair, cut in zip(pairs, cuts, strict=True)]
         off = wide.clear(dict(zip(pairs, (beyond * raised).tolist(), strict=True)), 2.0 * math.sqrt(variance))
         by_pair = dict(zip(pairs, cuts, strict=True))
         gains = {pair: wide.gain(pair, off, by_pair[pair], float(noise.scale)) for pair in wide.tree(off)}
-        return _Excess(expected, dict(zip(known.pairs, rows.tolist(), strict=True)), gains)
+        told = 1.0 - variance / 4.0 / max(float((noisy**2).mean()), 1e-9) if noisy.size else 1.0
+        by_name = dict(zip(known.pairs, rows.tolist(), strict=True))
+        return _Excess(expected, by_name, gains, nearer, told=max(told, 0.0))
+
+    def _beside_public(self, expected: Floats, rows: Floats, cost: Cost) -> frozenset[Clique]:
+        """Scores every pair against the public table; where that is nearer, it is `expected`, and `rows` are its own.
+
+        Returns:
+            The pairs where it is nearer.
+        """
+        known, grid = self.known, self.known.grid
+        public = known.like(self.curator.public_counts(known.pairs))
+        noisy, _, variance = self._off(public, known.pairs, (), (), cost)
+        off = _steadied(noisy, variance)
+        nearer = frozenset(pair for pair, before, now in zip(known.pairs, rows, off, strict=True) if now < before)
+        for pair in nearer:
+            grid.put(expected, pair, grid.table(public, pair))
+        np.minimum(rows, off, out=rows)
+        return nearer
 
     def _off(
         self, expected: Floats, pairs: Sequence[Clique], wide: Sequence[Clique], floors: Sequence[float], cost: Cost
     ) -> tuple[Floats, Floats, float]:
-        """Rows that `expected` puts in a wrong cell of each pair, without the scatter of counts and drawn towards their
-        mean by what noise warrants; distances beyond the floors of wide pairs; the variance of the latter."""
+        """Rows that `expected` puts in a wrong cell of each pair, beyond the scatter of counts; distances beyond the
+        floors of wide pairs; the variance of such a distance, which is four times that of the rows."""
         known = self.known
 
         def estimates(cliques: Sequence[Clique]) -> dict[Clique, Floats]:
@@ -543,8 +490,7 @@ class _Measuring:
         noisy = self.curator.score(MarginalError("pairs", options, estimates, floors=cuts), cost)
         scores, variance = noisy.scores / WEIGHT_UNIT, noisy.distribution.variance / (SCORE_UNIT * WEIGHT_UNIT) ** 2
         scatter = np.array([float(expected_scatter(known.grid.table(expected, pair)).sum()) for pair in pairs])
-        rows = 0.5 * (scores[: len(pairs)] - scatter)
-        return steadied(rows, variance / 4.0) if len(pairs) else rows, scores[len(pairs) :], variance
+        return 0.5 * (scores[: len(pairs)] - scatter), scores[len(pairs) :], variance
 
     def _strong(self, excess: _Excess) -> list[Clique]:
         """The strongest pairs without a circle of which `_STRONG` of the rows are not as columns would have them.
@@ -579,10 +525,15 @@ class _Measuring:
         expected = excess.expected.copy()
         for pair, table in model.marginals([*strong, *followed]).items():
             grid.put(expected, pair, table.reshape(domain.shape(pair)) * known.total)
-        rows, _, _ = self._off(expected, followed, (), (), cost)
-        again = dict(zip(followed, rows.tolist(), strict=True))
+        rows, _, variance = self._off(expected, followed, (), (), cost)
+        again = dict(zip(followed, _steadied(rows, variance).tolist(), strict=True))
         return _Excess(
-            expected, {**excess.rows, **again}, excess.wide, frozenset([*strong, *followed]), frozenset(strong)
+            expected,
+            {**excess.rows, **again},
+            excess.wide,
+            excess.chained.union(strong, followed),
+            frozenset(strong),
+            excess.told,
         )
 
     def _again(self, pairs: int) -> Cost:
@@ -591,20 +542,36 @@ class _Measuring:
         most = self.remaining.left.share(Fraction(1, _MOST_AGAIN))
         return min(same, most, key=_amount)
 
-    def _given(self, excess: _Excess, pairs: Sequence[Clique], done: Container[Clique] = ()) -> dict[Clique, int]:
-        """Tickets of these pairs and of those of wide columns that are not done."""
+    def mended(self, excess: _Excess) -> float:
+        """Share of the rows of a mean pair that residuals are expected to bring to their place, as far as noisy scores
+        can be believed."""
+        pairs = self.known.pairs
+        given, gains = self._given(excess, pairs), self._gains(excess, pairs)
+        left, whole = self.remaining.left, sum(given.values())
+        rows = [
+            gains[pair].at(_deviation(left, self.curator.unit_rows, whole / number))
+            for pair, number in given.items()
+            if number
+        ]
+        return excess.told * math.fsum(rows) / (2.0 * self.known.total * max(len(pairs), 1))
+
+    def _gains(self, excess: _Excess, pairs: Sequence[Clique]) -> dict[Clique, CellGain]:
         known = self.known
-        gains = {
+        return {
             pair: CellGain.of(
                 known.grid.table(excess.expected, pair), excess.rows[pair], known.total, _PENALTY * _moved(known, pair)
             )
             for pair in pairs
         }
+
+    def _given(self, excess: _Excess, pairs: Sequence[Clique], done: Container[Clique] = ()) -> dict[Clique, int]:
+        """Tickets of these pairs and of those of wide columns that are not done."""
+        gains = self._gains(excess, pairs)
         off = [excess.rows[pair] for pair in pairs]
         for pair, gain in excess.wide.items():
             if pair not in done:
                 gains[pair] = gain
-                off.append(known.total)
+                off.append(self.known.total)
         if not gains:
             return {}
         count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(gains), _MOST_TICKETS))
@@ -625,6 +592,11 @@ class _Measuring:
         return dict(zip(pairs, residuals_at_costs(self.curator, pairs, parts), strict=True))
 
 
+def _steadied(rows: Floats, variance: float) -> Floats:
+    """Rows drawn towards their mean by what the noise of distances of this variance warrants."""
+    return steadied(rows, variance / 4.0) if rows.size else rows
+
+
 def _inside(strong: Sequence[Clique], pairs: Sequence[Clique]) -> list[Clique]:
     """Those of the pairs whose two columns are joined by strong pairs."""
     trees: list[set[str]] = []
@@ -639,7 +611,7 @@ def _variance(table: ResidualTable) -> float:
     return max(table.variance, 1e-9)
 
 
-def _moved(known: _KnownColumns, pair: Clique) -> float:
+def _moved(known: KnownColumns, pair: Clique) -> float:
     """How far a row moves the residuals of a pair."""
     return math.sqrt(math.prod(1.0 - 1.0 / size for size in known.grid.domain.shape(pair)))
 
@@ -649,7 +621,7 @@ class _Synthesis:
     """From answers to records."""
 
     method: MixtureEnsemble
-    known: _KnownColumns
+    known: KnownColumns
     rules: tuple[StructuralZeros, ...]
     excess: _Excess
     tables: dict[Clique, ResidualTable]
@@ -767,18 +739,6 @@ class _Synthesis:
         return found
 
 
-def _variances(table: OverlapTable) -> Floats:
-    found = np.asarray(np.maximum(table.variances, 1e-9), dtype=np.float64)  # noise of a huge budget rounds to none
-    return np.broadcast_to(found, table.values.shape)
-
-
-def _of_all_rows(table: OverlapTable, total: float) -> Floats:
-    """Noisy counts of a column brought to the number of rows, and to 0 or more."""
-    # What a column has too many is taken where it is least certain; then it is cut to 0 or more.
-    weights = _variances(table) / _variances(table).sum()
-    return norm_sub(table.values + (total - table.values.sum()) * weights, total)
-
-
 def _tied(rules: Sequence[StructuralZeros]) -> set[str]:
     return {name for rule in rules for name in rule.clique}
 
@@ -792,6 +752,11 @@ def _column_noise(domain: Domain, columns: Sequence[str], cost: Cost, unit_rows:
     weights = np.array(_column_weights(domain, columns))
     scales = np.array([_deviation(cost, unit_rows, weights.sum() / weight) for weight in weights])
     return float(np.mean(_CELL_NOISE * np.array(domain.shape(columns)) * scales))
+
+
+def _score_rounds(has_public: bool) -> int:
+    """How often every pair is scored: beside its columns, and beside the public table if there is one."""
+    return 2 if has_public else 1
 
 
 def _amount(cost: Cost) -> int:
