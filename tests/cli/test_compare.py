@@ -41,7 +41,7 @@ def test_a_choice_is_charged_and_its_release_named(folder: Path) -> None:
     methods = ("--method", "independent", "--method", "laplace")
     shown = run(*_words(folder, *methods, "--epsilon", 2, "--choose", 1, "--ledger", folder / "ledger.db"))
     assert shown.status == 0, shown.words
-    assert "Paid in all: ε = 5" in shown.words
+    assert "Paid in total: ε = 5" in shown.words
     assert account.balance("people").spent.epsilon == Budget(5.0).epsilon_units
     refused = run(
         "compare", folder / "people.csv", "--schema", folder / "schema.yaml", *methods,

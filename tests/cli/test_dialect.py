@@ -57,7 +57,7 @@ def test_mistakes(tmp_path: Path) -> None:
         (("--delimiter", "ab"), "--delimiter must be one ASCII character"),
         (("--encoding", "utf-7"), "--encoding: 'utf-7' is neither"),
         (("--decimal", "x"), "--decimal must be"),
-        (("--names", "a,b,c,d,e"), "and --names lists 5. One is needed for each"),
+        (("--names", "a,b,c,d,e"), "and --names lists 5. Give one name for each column"),
         (("--no-header",), "--no-header leaves the columns without names"),
         (("--no-header", "--names", "a,a"), "--names must differ"),
         (("--no-header", "--names", "@nowhere"), "cannot be read"),
@@ -71,7 +71,7 @@ def test_mistakes(tmp_path: Path) -> None:
 def test_a_delimiter_that_was_found_is_told(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("city;wage\n")
     shown = run("schema", "draft", tmp_path / "t.csv", "-o", tmp_path / "s.yaml")
-    assert "separated by semicolon, by its header line; --delimiter semicolon says so" in shown.words
+    assert "a semicolon separates the fields of" in shown.words
     (tmp_path / "u.csv").write_text("city;wage|age\n")
     assert "Give --delimiter" in run("schema", "draft", tmp_path / "u.csv", "-o", tmp_path / "u.yaml").words
 

@@ -93,7 +93,7 @@ def test_a_cap_is_not_changed_by_opening_it_again(tmp_path: Path) -> None:
     shown = run("ledger", "init", path, "--dataset", "people", "--epsilon", 50)
     assert (shown.status, shown.panels) == (2, 1)
     assert "is in this ledger already, and its cap stands." in shown.words
-    assert "is a second, unknown budget" in shown.words
+    assert "The same table under another name would have a second budget" in shown.words
     assert run("ledger", "show", path).out == before
 
 

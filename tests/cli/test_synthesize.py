@@ -80,7 +80,7 @@ def test_columns_left_out_are_named(place: Workspace) -> None:
     table = place.folder / "wide.csv"
     table.write_text("name,region,sex,age,income,visited\nx,north,F,30,1,2020-01-01\n", encoding="utf-8")
     shown = place.synthesize("--out", place.folder / "wide", table=table)
-    assert "Left out, not in the schema: name." in shown.err
+    assert "Not in the schema, so left out: name." in shown.err
 
 
 def test_without_ledger_says_so(place: Workspace) -> None:

@@ -137,7 +137,7 @@ def test_an_empty_real_table_is_refused() -> None:
 
 
 def test_schema_of_a_release_is_its_own(plain_release: Release) -> None:
-    with pytest.raises(UsageError, match="not that of the release"):
+    with pytest.raises(UsageError, match="not the schema of the release"):
         us.evaluate(people(), plain_release, mixed())
 
 
@@ -169,7 +169,7 @@ from understudy.evaluate import evaluate
 
 found = evaluate(mixed_frame(60), mixed_frame(60), mixed(), pictures=False)
 assert set(found.left_out) == {"nist", "regression", "ci_overlap", "classifiers"}, found.left_out
-assert found.left_out["classifiers"] == "takes long, so it runs only where it is named"
+assert found.left_out["classifiers"] == "takes long, so it runs only if it is named"
 assert list(found.left_out) == [name for name in METRICS.built_in if name in found.left_out]
 assert not {"sklearn", "understudy.evaluate.classifiers"} & set(sys.modules)
 asked = evaluate(mixed_frame(60), mixed_frame(60), mixed(), formula="sex ~ age", pictures=False)

@@ -314,7 +314,9 @@ def note_lines(place: Shell, table: str | Path, schema: "Schema | None" = None) 
     if container.found:
         words = {sign: word for word, sign in WORDS.items()}
         word = words.get(container.delimiter, container.delimiter)
-        place.note(f"By its header line, a {word} separates the fields of {name}; --delimiter {word} would say so.")
+        place.note(
+            f"By its header line, a {word} separates the fields of {name}; to declare it, give --delimiter {word}."
+        )
     if container.foreign:
         rest = "otherwise values that are not UTF-8 cannot be read."
         place.note(f"The header of {name} is not UTF-8. If the file is in Latin-1, give --encoding latin-1; {rest}")
