@@ -118,7 +118,7 @@ def test_without_a_lasting_ledger_the_runs_own_is_kept_until_the_release(run: In
         run.run(ledger=None, dataset=None)
     own = Ledger.open(run.working / "ledger.db")
     assert own.balance(own.datasets()[0]).releases == 1
-    with pytest.raises(UsageError, match="ε and δ are spent all the same: this folder is their only record"):
+    with pytest.raises(UsageError, match="ε and δ are spent all the same: this folder is the only record of them"):
         run.run(ledger=None, dataset=None)
     with pytest.raises(UsageError, match="charged to no lasting ledger, got dataset 'people'"):
         run.run(resume=True)

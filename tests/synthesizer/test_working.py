@@ -39,7 +39,7 @@ def test_a_run_begins_in_a_folder_of_its_own(target: Path) -> None:
     working.begin(BEGUN)
     assert stat.S_IMODE(working.path.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in working.path.iterdir())
-    with pytest.raises(UsageError, match=r"interrupted run is waiting .* with resume=True.* the ledger keeps them"):
+    with pytest.raises(UsageError, match=r"interrupted run is waiting .* with resume=True.* the ledger records them"):
         Working.unused(target)
     working.let_go()
     found = Working.interrupted(target, replace(BEGUN, run="", seed=1), seed=None)

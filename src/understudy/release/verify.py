@@ -156,11 +156,11 @@ def check_page(name: str, text: str) -> list[Problem]:
     """Findings about a page that must open offline and run nothing."""
     fix = "Do not open or publish it; write the release again."
     if not _is_well_formed(text):
-        return [Problem(name, "is not the plain page that a card is.", fix)]
+        return [Problem(name, "is not a plain page, as every card is.", fix)]
     reader = _FolderReader()
     reader.feed(text)
     reader.close()
-    found = [Problem(name, f"holds {thing}, which a card never does.", fix) for thing in sorted(reader.strange)]
+    found = [Problem(name, f"holds {thing}, which no card may hold.", fix) for thing in sorted(reader.strange)]
     if reader.policies != [POLICY]:
         found.append(Problem(name, "lacks its content security policy.", fix))
     return found
@@ -789,6 +789,6 @@ def _checked_model(
         return codec, None
     model = findings.read(model_name(run), lambda: load_model(place))
     if codec and model and dict(model.domain.sizes) != dict(codec.domain.sizes):
-        findings.problems.append(Problem(model_name(run), "speaks about other codes than the schema."))
+        findings.problems.append(Problem(model_name(run), "has other codes than the schema."))
         return codec, None
     return codec, model

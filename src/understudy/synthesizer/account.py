@@ -114,7 +114,8 @@ class Working(KeptFolder):
         """
         path = working_place(target)
         if path.exists() or path.is_symlink():
-            record = "this folder is their only record" if (path / _LEDGER).exists() else "the ledger keeps them"
+            own = (path / _LEDGER).exists()
+            record = "this folder is the only record of them" if own else "the ledger records them"
             spent = f"If you delete the folder instead, its ε and δ are spent all the same: {record}."
             fix = f"Continue it with resume=True, free of charge. {spent}"
             raise UsageError(f"output {str(target)!r}", f"an interrupted run is waiting in {str(path)!r}.", fix)
@@ -129,11 +130,11 @@ class Working(KeptFolder):
         """
         path = working_place(target)
         if path.is_symlink() or not (path / _NOTES).is_file():
-            fix = "Run without resume=True, or name the output of the run that was interrupted."
+            fix = "Run without resume=True, or name the output of the interrupted run."
             raise UsageError(f"output {str(target)!r}", "has no interrupted run beside it.", fix)
         found = cls(path)
         if not found.is_own():
-            fix = "A run is continued by its owner, from a folder of mode 0700."
+            fix = "Only its owner can continue a run, from a folder of mode 0700."
             raise UsageError(f"folder {str(path)!r}", "belongs to somebody else, or others may use it.", fix)
         found.hold_alone()
         try:
