@@ -495,7 +495,7 @@ def _why_not_drawn(pair: tuple[str, str], drawn: int, pairs: int) -> str:
     return (
         f"{drawn:,} of {pairs:,} pairs are drawn, the furthest off and those asked for: with all of them this page "
         f"would be too large to open. To have another one drawn, evaluate once more and name the pair: "
-        f"pairs=[{','.join(pair)!r}] in Python, --pair on the command line."
+        f"pairs=[{','.join(pair)!r}] in Python, the option pair on the command line."
     )
 
 
