@@ -73,8 +73,8 @@ def test_every_kind_is_read() -> None:
     ("text", "said"),
     [
         ("", "must hold a list under the key criteria, and nothing else"),
-        ("criteria: []", "must be a list"),
-        ("limits: [{columns: all, within: 0.1}]", "must be a list"),
+        ("criteria: []", "must hold a list"),
+        ("limits: [{columns: all, within: 0.1}]", "must hold a list"),
         ("criteria: [5]", "must be a mapping"),
         ("criteria: [{columns: all}]", "needs within and one of"),
         ("criteria: [{within: 0.1}]", "needs within and one of"),
