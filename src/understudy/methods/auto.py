@@ -93,6 +93,7 @@ class Auto(Method):
         if plan.by is not self:
             return plan.by.run(curator, plan)
         wanted: _Undecided = plan.schedule
+        # Paid for: a choice by the exact number of rows would release a function of it.
         (total,) = curator.measure([Clique()], wanted.total)
         facts = facts_of(curator)
         method = _PICKED[_nearest(facts, wanted.rest, float(total.values[0]), wanted.names)]
@@ -160,6 +161,7 @@ def _usable(name: str, facts: PublicFacts, cost: Cost) -> Plan | None:
     """The plan of a method, unless it refuses the domain or takes too long, whatever the hint of the rows."""
     try:
         plan = _PICKED[name].plan(facts, cost)
+        # Without the hint: it may come from the rows, and must not decide what runs.
         usual = plan if facts.rows_hint is None else _PICKED[name].plan(replace(facts, rows_hint=None), cost)
     except (ResourceError, UsageError):  # too much to hold, or too many tables to choose from
         return None

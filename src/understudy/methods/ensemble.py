@@ -234,6 +234,7 @@ class MixtureEnsemble(Method):
         """Measures columns, scores pairs, measures those worth it and returns the records made from all of them."""
         remaining = RemainingBudget(curator, plan.granted)
         columns = live_columns(curator.domain)
+        # First of all, because every later share of the cost depends on how large noise is beside the rows.
         (total,) = curator.measure([Clique()], plan.schedule.total)
         noise = _column_noise(curator.domain, columns, plan.granted, curator.unit_rows)
         noise /= max(float(total.values[0]), 1.0)
@@ -293,6 +294,7 @@ class MixtureEnsemble(Method):
         found = Coarsening.of(domain, answers, {name: Rare(self.threshold, most=_WIDEST) for name in free})
         wide = {name for name in free if found.domain.sizes[name] > WIDE}
         if len(wide) == len(domain.columns):
+            # Mixtures and rows need one column at least; it is pooled like any other.
             wide.remove(min(wide, key=lambda name: found.domain.sizes[name]))
         low, high = 1, max(domain.sizes.values())
         while low < high:
@@ -448,6 +450,7 @@ class _Measuring:
         nearer = (
             self._beside_public(expected, rows, self.scores.share(both)) if self.curator.has_public else frozenset()
         )
+        # Counts scatter around the product even of independent columns; only what is off beyond that is a relation.
         beyond -= [scatter_beyond(wide.expected(pair), cut.floor) for pair, cut in zip(pairs, cuts, strict=True)]
         off = wide.clear(dict(zip(pairs, (beyond * raised).tolist(), strict=True)), 2.0 * math.sqrt(variance))
         by_pair = dict(zip(pairs, cuts, strict=True))

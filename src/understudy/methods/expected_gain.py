@@ -148,6 +148,7 @@ def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Float
         for more in _TRIED:
             gained = gains[pair].at(scale / (given[pair] + more) ** power) - have[pair]
             rates.append((gained / more, more))
+        # By gain per ticket, since one ticket may buy noise that still hides all of what eight would show.
         rate, more = max(rates, key=lambda one: one[0])
         if rate > 0.0:
             heapq.heappush(queue, (-rate, pair, more))
@@ -163,5 +164,6 @@ def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Float
         have[pair] = gains[pair].at(scale / given[pair] ** power)
         offer(pair)
     if not given.any():
+        # The cost is spent in any case; left over it would help nobody.
         given[np.argsort(-fallback, kind="stable")[: max(1, len(gains) // 4)]] = 1
     return given

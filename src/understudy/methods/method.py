@@ -204,6 +204,7 @@ class Method(WithOptions, abc.ABC):
 
     def fit(self, curator: Curator, cost: Cost) -> Model:
         """Plans for the codes that the curator has, and runs that plan."""
+        # For the codes that are fixed by now; `plan.by`, because `auto` hands over to another method.
         plan = self.plan(facts_of(curator), cost)
         return plan.by.run(curator, plan)
 
@@ -282,6 +283,7 @@ ROWS_UNKNOWN = 1_000_000
 
 def facts_of(curator: Curator) -> PublicFacts:
     """The public facts of a curator whose codes are fixed."""
+    # As a function: a plan that never looks at the public table should not have it counted.
     public = curator.public_counts if curator.has_public else None
     return PublicFacts(
         curator.domain, curator.structural_zeros, curator.unit_rows, public=public, has_public=curator.has_public
@@ -334,6 +336,7 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
     rows, columns = rows_of(facts), len(facts.domain.columns)
     row = sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in facts.domain.sizes.values())
     kept = rows * row
+    # As readers cut batches (`counts/readers.py`): wide tables come in fewer rows at a time.
     batch = min(rows, _BATCH_ROWS, _BATCH_VALUES // columns)
     coded = min(kept, KEPT_ROWS_BYTES)
     read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + coded
@@ -538,10 +541,12 @@ def currency_for(method: Method, budget: Budget, schema: Schema | None = None) -
     Raises:
         UsageError: if the method cannot use the δ it is given, or needs one and has none.
     """
+    # In units, not as a float: a δ too small to be kept in them has been refused before.
     if budget.delta_units == 0:
         if "pure" not in method.currencies or method.spends_delta:
             raise UsageError(f"method {method.name}", "needs δ above 0.", "Give delta=, for example 1e-9.")
         return "pure"
+    # Whatever a method could do with pure ε: where δ is granted, adding up ρ buys less noise for many queries.
     if "zcdp" in method.currencies:
         return "zcdp"
     if method.spends_delta:

@@ -65,6 +65,7 @@ from understudy.privacy.scores import MarginalError, parts_of
 _STEPS = 1000
 _PAIR_CELLS = 2**20
 """Codes of wide columns are merged until no pair has more cells: the model is a tree, so large pairs cost little."""
+# Room for eight models of this size, so that one pair more cannot matter.
 _AMPLE = 8
 _PAIR_SECONDS = 1.2e-4  # counting, expecting and scoring one pair, once
 _DRAW_SECONDS = 7e-8  # one pair in one draw
@@ -147,7 +148,9 @@ class Mst(Method):
             return _MstCosts(whole, [whole], 0, Cost(), Cost())
         first = whole.share(self.one_way_share)
         parts = first.split(shares_of(domain, columns))
+        # Equal draws: later ones choose among fewer pairs, but none of them is known to matter less.
         draw = whole.share(self.selection_share / draws)
+        # The pairs get the rest to the last unit, with all that rounding down left over.
         return _MstCosts(first, parts, draws, draw, whole - sum(parts, Cost()) - times(draw, draws))
 
     def _tree(self, curator: Curator, measured: Measured, costs: "_MstCosts") -> list[Clique]:
@@ -197,6 +200,7 @@ class _Forest:
         if size <= self._model_bytes:
             self.pairs.append(pair)
             self._bytes = size
+        # Also if it was too large to keep: offered again and again it could take every draw that is left.
         first, second = (self._part[self._node[name]] for name in pair)
         self._part[self._part == second] = first
 
@@ -232,6 +236,8 @@ class _MstCosts:
         readable = curator.readable
         sizes = {pair: readable.cells(pair) for pair in pairs}
         weights = dict(zip(pairs, shares_of(curator.domain, pairs), strict=True))
+        # Which pairs will be drawn with it nobody knows yet; looking at the scores to find out would have to be paid
+        # for.
         others = (self.draws - 1) * float(np.median(list(weights.values())))
         found: dict[tuple[int, float], NoiseCut] = {}
         for pair in pairs:

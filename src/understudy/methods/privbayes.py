@@ -147,6 +147,7 @@ class PrivBayesSettings:
     def most_cells(self, left: Cost, columns: int, unit_rows: int, total: float) -> float:
         """Most cells of the table of a column and its parents, if tables of so many columns share that cost."""
         if self.refined:
+            # Two tables of n rows are never more than 2n apart: with that much noise a table tells nothing.
             return min(LARGEST_TABLE_CELLS, 2.0 * total / max(self.noise(left, columns, unit_rows), 1e-9))
         return min(LARGEST_TABLE_CELLS, largest_table(total, self.theta, paper_noise(left, columns, unit_rows)))
 
@@ -205,6 +206,8 @@ class NetworkFit:
             if self.settings.rows is not None:
                 self.total = float(self.settings.rows)
             else:
+                # Noisy, and paid for. The source takes n for public, and with it a neighbour relation under which noise
+                # is doubled.
                 self.total = max(1.0, float(self.curator.measure([Clique()], costs.opening)[0].values[0]))
             return
         ones = [Clique((name,)) for name in live]
@@ -277,14 +280,18 @@ class NetworkFit:
     def _first(self, live: Sequence[str]) -> str:
         if self.settings.refined:
             return max(live, key=lambda name: self.curator.domain.sizes[name])
+        # A public seed: which column is first follows from no row.
         return live[int(np.random.default_rng(self.settings.structure_seed).integers(len(live)))]
 
     def _scored(self, families: Sequence[Family], search: Search, noise: float) -> Quality[Family]:
         domain, settings = self.curator.domain, self.settings
+        # Half, because R is half of a distance.
         penalties = [0.5 * noise * search.cells(family) if family.parents else 0.0 for family in families]
         if settings.score == "F":
             return BinaryFit("parents", families, domain, self.coarser, penalties)
         if settings.score == "I":
+            # Twice the noisy number, so that the score is exact for nearly every table; the bound grows with its
+            # logarithm only.
             rows = min(2**40, max(1, math.ceil(2.0 * self.total)))
             return Information("parents", families, domain, rows, self.coarser)
         return Dependence("parents", families, domain, self.coarser, penalties)

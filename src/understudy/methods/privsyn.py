@@ -94,6 +94,7 @@ class SplitNoise:
         """
         if self.cost.rho:
             return self.unit_rows * weights**1.5 / math.sqrt(math.pi * self.cost.rho / UNIT)
+        # Scales go with 1/ε instead of 1/√ρ, so a table's best share is by the root of its cells.
         return self.unit_rows * weights**2.0 / max(self.cost.epsilon / UNIT, 1e-300)
 
     @property
@@ -136,6 +137,7 @@ def chosen_pairs(
     used = 0.0
 
     def best(places: Ints) -> tuple[int, float]:
+        # Not the noise of this table alone: each one more makes all others noisier, for they share one cost.
         added = np.asarray(noise.total(used + weights[places])) - noise.total(used)
         gain = missed[places] - penalty * added
         most = float(gain.max())
@@ -143,6 +145,7 @@ def chosen_pairs(
 
     while queues := [queue for queue in queues if queue]:
         place, gain = best(np.array([queue[-1] for queue in queues], np.int64))
+        # From here on a pair adds more noise than it mends. Public programs stop at a tuned gap instead of 0.
         if gain <= 0.0:
             break
         next(queue for queue in queues if queue[-1] == place).pop()
@@ -310,6 +313,7 @@ class PrivSyn(Method):
         if chosen:
             noise = SplitNoise(remaining.left)
             weights = [noise.weight(coarsening.domain.cells(clique)) for clique in chosen]
+            # Coarse tables as partitions, at the same cost: a row lies in one cell of them, too.
             queries = [coarsening.query(clique) for clique in chosen]
             measured = at_costs(curator, queries, remaining.left.split(weights))
             tables = [coarsening.table(clique, answer) for clique, answer in zip(chosen, measured, strict=True)]
@@ -317,6 +321,7 @@ class PrivSyn(Method):
         # Without pairs (one column, or none that can be counted) the rest improves the columns.
         again = at_costs(curator, alone(columns), remaining.left.split([1.0] * len(columns)))
         for name, answer in zip(columns, again, strict=True):
+            # In front, because pooled codes fall apart by the first answer about their column.
             ones[name].insert(0, answer)
         return self._synthesis().made(coarsening, ones, (), curator.structural_zeros)
 

@@ -117,6 +117,7 @@ class Compression:
     @classmethod
     def of(cls, full: Domain, answers: Mapping[str, Measurement], threshold: float) -> Self:
         """Values whose noisy count is at least `threshold` times the noise's σ stay."""
+        # By noisy counts alone: exact ones are not even within reach here, and merging stays free.
         ranks = {name: np.argsort(-answer.values, kind="stable") for name, answer in answers.items()}
         kept = {
             name: int((answer.values >= threshold * answer.distribution.scale).sum())
@@ -145,6 +146,7 @@ class Compression:
                 widths = {name: domain.sizes[name] for name in clique if name in kept and domain.sizes[name] > 1}
                 if widths:
                     widest = max(widths, key=widths.__getitem__)
+                    # One less for the common code, which counts among the codes of the merged column.
                     kept[widest] = widths[widest] - max(1, widths[widest] // _CUT) - 1
                     break
             else:
@@ -191,6 +193,7 @@ class Compression:
         places = self.places(name)
         counts = np.bincount(places, weights=answer.values, minlength=self.domain.sizes[name]).astype(np.float64)
         if name in self.merged:
+            # By the number of merged codes, which is how much of the column's noise each of them holds.
             counts += (total - counts.sum()) * np.bincount(places) / places.size
         return NoisyTable(Clique((name,)), counts, variance)
 
@@ -208,6 +211,7 @@ class Compression:
         counts = answer.values[rare].astype(np.float64)
         if shrunk:
             counts = shrunk_counts(counts, answer.distribution.variance)
+        # Cut to the mass that the model gives, or noise on hundreds of rare codes would outweigh it.
         weights = np.ones(counts.size) if even else norm_sub(counts, max(mass, 1.0))
         shares[rare] = weights / weights.sum()
         return Expansion(places, shares)
@@ -240,6 +244,7 @@ PAIR_CELLS = 200_000
 """Cells of a pair with a narrow column that limit how many codes of it stay, unless the method allows more."""
 MOST_CUT = 0.2
 """The most records of two wide columns that may lose their codes to make room for the pair of both."""
+# Subtracting all of the noise, as AIM does, no pair of a column with 1,000 codes would ever be measured.
 MOST_PENALTY = 0.1
 """The most that noise takes off a score, as a share of the records; see `noise_cut`."""
 LARGE_CELLS = 1_000
@@ -267,6 +272,7 @@ class RemainingBudget:
     @property
     def left(self) -> Cost:
         """The rest of the cost, exact to the unit."""
+        # Read off the curator, so that what a query took can never be counted otherwise than it was charged.
         return Cost(self.cost.epsilon, self.cost.rho) - self.spent
 
     @property
@@ -382,6 +388,7 @@ class Measured:
         """Measures the table of a round; one whose noise adds up to much is also drawn towards what was expected."""
         self.add(curator.measure([clique], cost))
         table = self.tables[-1]
+        # For the last fit only. Drawn towards the model from the start, a table could never move it.
         if len(clique) > 1 and math.sqrt(table.variance) * table.values.size > DEAR_NOISE * self.fitted.total:
             self.drawn[len(self.tables) - 1] = shrink(table, expected)
 
@@ -441,6 +448,7 @@ class Merging:
         by_name = {answer.columns[0]: answer for answer in answers}
         most = merged_sizes(domain, structural_zeros, pair_cells)
         found = Compression.of(domain, {name: by_name[name] for name in most if name in by_name}, RARE)
+        # One place of the most is for the common code.
         kept = {name: count if count < most[name] else most[name] - 1 for name, count in found.kept.items()}
         alike = math.isqrt(pair_cells)
         wide = [name for name, count in kept.items() if count >= alike]
@@ -607,6 +615,7 @@ def spend_in_rounds(
     select, measure = round_costs.select, round_costs.measure
     while remaining.left.rho:
         left = remaining.left
+        # Less than two rounds: as one of them the rest buys a better table than as a round and a remainder.
         last = left.rho < 2 * (select + measure).rho
         if last:
             select = left.share(round_costs.selection_share)
@@ -615,10 +624,12 @@ def spend_in_rounds(
         spent = 1.0 - (left - select - measure).rho / remaining.cost.rho
         most = None if last else left - select - select - measure  # what is left after it buys a round
         chosen = next_table(Round(select, measure, model_bytes * spent, round_costs.steps, most), last)
+        # A public pick cost its draw alone; what its table would have cost is spread over the rounds that are left.
         if chosen is None:
             whole = remaining.left.share(Fraction(1, rounds - 1))
             select = whole.share(round_costs.selection_share)
             measure = whole - select
+        # The measurement told no more than its noise. Half of σ costs four times as much.
         elif chosen.moved <= chosen.noise:
             select, measure = times(select, 4), times(measure, 4)
 
@@ -774,6 +785,7 @@ class PublicRounds:
 
     def _options(self, cost: Round, *, public: bool) -> list[Sourced]:
         """Every table to be measured, and every public one that was not taken yet, within the model's bytes."""
+        # Public tables that were taken are part of the model and of its size, though none of them was measured.
         open_now = self.measured.fitting(list(self.candidates), cost.model_bytes, list(self.taken))
         # Columns never make the model larger, so there is always something to measure.
         private = open_now or [Clique((name,)) for name in live_columns(self.measured.domain)]
@@ -789,4 +801,5 @@ class PublicRounds:
         """A public table for the fit; see the module for its variance."""
         shares = self.counts[clique].astype(np.float64) / self.rows
         sampling = total**2 / self.rows * (1.0 - float(shares @ shares)) / shares.size
+        # A public table is never trusted more than a measurement of its round would be.
         return NoisyTable(clique, self._scaled(clique, total), max(self.taken[clique], sampling, 1e-9))

@@ -120,11 +120,13 @@ def estimate_total(
         possible = known_cells(domain, table, structural_zeros)
         count = int(possible.sum())
         if count:
+            # A sum over many cells holds the noise of all of them.
             weight = 1.0 / (table.variance * count)
             weighted += weight * float(table.values[possible].sum())
             weights += weight
     if weights == 0.0:
         raise UsageError("total", "cannot be estimated without a measured table.", "State the total.")
+    # Noise may bring the sum to 0 or below, and a model needs a record to speak of.
     return max(1.0, weighted / weights)
 
 
@@ -137,6 +139,7 @@ def fold(program: Program, tables: Sequence[NoisyTable], structural_zeros: Seque
     constant = 0.0
     for number, table in enumerate(tables):
         possible = known_cells(domain, table, structural_zeros)
+        # What averaging tables of one clique drops from the loss; with it `explained` can be compared with noise.
         constant += 0.5 * float((table.values[possible] ** 2).sum()) / table.variance
         if table.groups is None and table.clique in places:
             start, end = program.bounds[places[table.clique] :][:2]
@@ -179,6 +182,7 @@ def _host(program: Program, clique: Clique) -> int:
     holders = [number for number, parameter in enumerate(program.parameters) if set(clique) <= set(parameter)]
     if not holders:
         raise UsageError(f"measured table {' × '.join(clique)}", "lies inside no parameter of the model.")
+    # The smallest, since its cells are added up in every step.
     return min(holders, key=lambda number: program.tree.domain.cells(program.parameters[number]))
 
 
@@ -270,6 +274,7 @@ def head_start(
         if len(pair) == 2:
             independent = np.outer(nodes[pair[0]], nodes[pair[1]]).ravel() / total
             noise = math.sqrt(2.0 * mean.variance / math.pi) * mean.values.size
+            # Less the distance that noise alone would show, or large tables would always look strongest.
             strength[pair] = float(np.abs(mean.values - independent).sum()) - noise
     ordered = sorted((pair for pair in strength if strength[pair] > 0.0), key=lambda pair: -strength[pair])
     forest = _without_circles(ordered)
@@ -351,6 +356,7 @@ def towards_independence(
 
 
 def _drawn(values: Floats, expected: Floats, variance: float, possible: Bools) -> Floats:
+    # Lifts are multiples of what is expected, so that must not be 0.
     centre = np.maximum(expected, 1e-9)
     lifts = _Lifts.of(values[possible], centre[possible], variance)
     pieces = [slice(start, start + _LOOKED_AT) for start in range(0, values.size, _LOOKED_AT)]
@@ -404,6 +410,7 @@ class _Lifts:
         """The density of each noisy count under each distribution, up to a factor for the cell."""
         whole = (self.widths[:, None] * expected) ** 2 + variance
         logs = -0.5 * ((values - self.centres[:, None] * expected) ** 2 / whole + np.log(whole))
+        # Relative to the likeliest, so that far from all of them not every density is 0.
         return np.asarray(np.exp(logs - logs.max(axis=0)))
 
 
@@ -486,6 +493,7 @@ def _edge(mean: _Mean | None, rows: Floats, columns: Floats, possible: Bools, *,
     values = values.reshape(possible.shape)
     nearest = _project(np.where(possible, values, -np.inf), rows, columns)
     uniform = possible * (total / max(int(possible.sum()), 1))
+    # A trace everywhere: the nearest table is 0 in most cells, and descent only multiplies.
     return np.asarray((1.0 - _TRACE) * nearest + 0.5 * _TRACE * (independent + uniform))
 
 
@@ -637,6 +645,7 @@ def _update(gradient, rate, bounds, change):  # type: ignore[no-untyped-def]
         least = piece.min()
         result = change[bounds[table] : bounds[table + 1]]
         for cell in range(piece.size):
+            # Shifted to 0 at the top, for a factor common to a table cancels; so only the lower end can be too extreme.
             result[cell] = max(rate * (least - piece[cell]), -_DEEPEST)
 
 
@@ -690,8 +699,10 @@ def _descend(  # type: ignore[no-untyped-def]
         promised = 0.0
         for cell in range(size):
             promised += gradient[cell] * (current[cell] - trial[cell])
+        # Rounding has eaten what the gradient promises: as near to the minimum as floats come.
         if promised <= 0.0:
             break
+        # At least half of what the gradient promises; with less, steps that overshoot would be taken again and again.
         if loss - reached >= 0.5 * promised:
             run(accept, offsets, data, FLOOR)
             for cell in range(size):

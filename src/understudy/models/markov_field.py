@@ -104,6 +104,7 @@ class Sampler:
                     np.array(tree.domain.shape(fresh), dtype=np.int64),
                 )
             )
+        # Made on first use, since models that are drawn by rounding never need them.
         self._aliases: list[Words] | None = None
 
     def independent(self, rows: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.integer]]:
@@ -182,6 +183,8 @@ def _alias_row(weights, share, small, large, packed):  # type: ignore[no-untyped
     while few > 0 and many > 0:
         few -= 1
         low, high = small[few], large[many - 1]
+        # Threshold and other cell in one word, so that a draw is one look-up. 32 bits move a probability by 2⁻³² at
+        # most.
         packed[low] = (np.uint64(share[low] * 4294967296.0) << np.uint64(32)) | np.uint64(high)
         share[high] -= 1.0 - share[low]
         if share[high] < 1.0:
@@ -218,6 +221,7 @@ def _draw(cells, rows, packed, size, words):  # type: ignore[no-untyped-def]
     low = np.uint64(0xFFFFFFFF)
     for row in range(rows):
         word = _next(words)
+        # Half a word picks among so many slots evenly to 2⁻¹⁶ of each; beyond, a word of its own does.
         if size <= _SHORT:
             slot = ((word >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)
         else:
@@ -257,6 +261,8 @@ def _group(cells, rows, groups, order, words):  # type: ignore[no-untyped-def]
         filled[at] += 1
     for group in range(groups):
         low, count = start[group], start[group + 1] - start[group]
+        # Shuffled, or children of one parent would rise together: in row order, counts of two of them are handed out
+        # side by side (mbi 1.1.0 does so: its error with MST was 0.137 where 0.059 is right).
         for position in range(count - 1, 0, -1):
             other = np.int64((_next(words) >> np.uint64(11)) * ((position + 1) / 9007199254740992.0))
             order[low + position], order[low + other] = order[low + other], order[low + position]
@@ -275,6 +281,7 @@ def _round(cells, rows, table, order, words):  # type: ignore[no-untyped-def]
         total = 0.0
         for cell in range(size):
             total += table[group, cell]
+        # One for all cells of the group: each keeps its expected number, and together they fill the group.
         offset = (_next(words) >> np.uint64(11)) / 9007199254740992.0
         reached, done, last = 0.0, low, 0
         for cell in range(size):
@@ -286,6 +293,8 @@ def _round(cells, rows, table, order, words):  # type: ignore[no-untyped-def]
             while done < end:
                 cells[order[done]] = cell
                 done += 1
+        # A row that rounding of the sums left over goes to the last cell that is possible, never to one of probability
+        # 0.
         while done < high:
             cells[order[done]] = last
             done += 1
@@ -395,6 +404,7 @@ class MarkovField(StoredModel):
         Raises:
             UsageError: if the event has probability 0.
         """
+        # The tables are conditionals already; a condition is one factor more in the bag that draws its column.
         factors = list(self.tables)
         total = self.total
         for name, probabilities in where.items():
@@ -524,6 +534,7 @@ def fit(
         table.check(domain)
     cliques = model_cliques(tables, structural_zeros)
     size = GraphicalSize.of(domain, cliques)
+    # Before anything is allocated: sizes are public, so a plan can refuse the same.
     if size.bytes > model_bytes:
         raise ResourceError("graphical model", size.bytes, model_bytes, "Measure smaller or fewer overlapping tables.")
     records = estimate_total(domain, tables, structural_zeros) if total is None else total
@@ -575,6 +586,7 @@ def _moves(
         possible = known_cells(domain, fresh[clique], structural_zeros) & (counts > 0.0)
         drawn = norm_sub(shrink(fresh[clique], counts, possible).values[possible], total)
         change = np.zeros(counts.size)
+        # Never to 0: a cell that the descent should have kept could not come back.
         change[possible] = np.log(np.maximum(drawn / counts[possible], 1e-3))
         moves[clique] = change
     return moves
@@ -627,6 +639,8 @@ class Expansion:
                 rows = np.flatnonzero(codes == merged)
                 spots = rng.random(rows.size)
                 if rounding:
+                    # One spot in each of as many even parts: numbers of codes are as expected up to one, and their
+                    # order is random.
                     spots = (rng.permutation(rows.size) + spots) / max(rows.size, 1)
                 steps = cumulative(self.shares[group])
                 picks = np.searchsorted(steps, np.minimum(spots, np.nextafter(1.0, 0.0)), side="right")

@@ -43,6 +43,7 @@ from understudy.domain import Clique, Domain, StructuralZeros
 Singles = npt.NDArray[np.float32]
 Cell = TypeVar("Cell", bound=np.generic)
 
+# Equal components would have equal gradients for ever.
 _SPREAD = 0.3
 """Standard deviation of the logarithms of chances at the start."""
 _MEAN_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.99, 1e-12
@@ -279,6 +280,7 @@ class PairMixture:
                 mean += (1.0 - _MEAN_DECAY) * slope
                 square *= _SQUARE_DECAY
                 square += (1.0 - _SQUARE_DECAY) * slope * slope
+                # Both running means start at 0 and are brought up to size (Adam; Kingma and Ba 2015).
                 reach = np.sqrt(square / (1.0 - _SQUARE_DECAY ** (step + 1))) + _TINY
                 part -= (rate / (1.0 - _MEAN_DECAY ** (step + 1))) * (mean / reach)
         return self
@@ -318,6 +320,7 @@ def drawn_towards(expected: Floats, noisy: Floats, variance: float) -> Floats:
     residuals = noisy - expected
     trust = 1.0 / (variance + expected + 1e-12) ** 2
     weight = float((trust * expected**4).sum())
+    # Less what noise and the scatter of counts explain by themselves.
     beyond = float((trust * expected**2 * (residuals**2 - variance - expected)).sum())
     usual = expected + max(beyond / weight if weight > 0.0 else 0.0, 0.0) * expected**2
     kept = _kept(residuals.ravel(), usual.ravel(), max(variance, 1e-12))

@@ -81,6 +81,8 @@ def calibrate(tree: JunctionTree, factors: Sequence[Floats]) -> tuple[tuple[Floa
         most = float(sums.max())
         if most <= 1e-300:
             return tuple(factors), -math.inf
+        # Scaled to at most 1, and the factor kept as a logarithm: products of many bags would leave the range of
+        # floats.
         messages[bag] = np.where(live, sums, 0.0) / most
         logarithm += math.log(most)
     return tuple(tables), logarithm
@@ -104,6 +106,7 @@ COPY, DIVIDE, SCALE = 0, 1, 2
 MULTIPLY, PRODUCT, SUM, CONDITION = 4, 6, 8, 10
 ACROSS, ALONG = 0, 1
 
+# Dividing by less could overflow.
 _FAINT = 1e-280
 
 
@@ -168,6 +171,7 @@ def _condition(row, offsets, data, floor):  # type: ignore[no-untyped-def]
         joint = data[third + o * inner : third + o * inner + inner]
         for j in range(inner):
             mass = data[small + offsets[at + o] + (j if row[0] & 1 else 0)]
+            # A 0 is a rule and stays one; where the parent has no mass the earlier row is as good as any.
             if mass > _FAINT and result[j] > 0.0:
                 result[j] = max(joint[j] / mass, floor)
 
@@ -177,6 +181,7 @@ def _divide(row, data):  # type: ignore[no-untyped-def]
     """large = large / small, with 0/0 = 0."""
     for j in range(row[4]):
         value = data[row[2] + j]
+        # 0/0: where the bag's own message is 0, a rule leaves nothing, and the parent says the same.
         data[row[1] + j] = data[row[1] + j] / value if value > 0.0 else 0.0
 
 
@@ -218,6 +223,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 FLOOR = 1e-100
 """Least probability of a possible cell given its separator, so that no cell is lost for good to an underflow."""
+# Tables begin every 64 bytes, as vector loads and cache lines like it.
 _LANE = 8
 
 
@@ -339,6 +345,8 @@ class Program:
             if bag:
                 separator = self.tree.separators[bag]
                 found.append(self._with_part(SUM, joint, bag, self._up[bag], separator))
+                # Factors of a message cancel when the joint is scaled to the total; unscaled, they would under- or
+                # overflow.
                 found.append(Operation(SCALE, self._up[bag], 0, 0, self.tree.domain.cells(separator), 0, 0, 0))
         return found
 
@@ -350,6 +358,7 @@ class Program:
                 separator = self.tree.separators[bag]
                 cells = self.tree.domain.cells(separator)
                 found.append(self._with_part(SUM, self._joint[parent], parent, self._down[bag], separator))
+                # Without what the bag itself sent up, or it would be counted twice.
                 found.append(Operation(DIVIDE, self._down[bag], self._up[bag], 0, cells, 0, 0, 0))
                 found.append(Operation(SCALE, self._down[bag], 0, 0, cells, 0, 0, 0))
                 found.append(self._with_part(MULTIPLY, self._joint[bag], bag, self._down[bag], separator))
@@ -456,6 +465,7 @@ class Answers:
         number = list(range(len(tree.bags)))
         for bag in range(1, len(tree.bags)):
             if tree.separators[bag]:
+                # Parents come before their children, so one pass is enough.
                 number[bag] = number[tree.parents[bag]]
         return {name: number[bag] for name, bag in tree.home.items()}
 
@@ -692,4 +702,5 @@ def _contract(operands: Sequence[tuple[Floats, list[int]]], wanted: Sequence[int
     spelled = ",".join("".join(string.ascii_letters[axis] for axis in axes) for _, axes in operands)
     result = "".join(string.ascii_letters[axis] for axis in wanted)
     arrays = [array for array, _ in operands]
+    # Greedy and bounded: the best order takes exponential time to find, and the quickest may need more memory.
     return np.ascontiguousarray(np.einsum(f"{spelled}->{result}", *arrays, optimize=("greedy", WORKING_CELLS)))

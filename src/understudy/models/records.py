@@ -251,6 +251,7 @@ class RecordModel(StoredModel):
             raise UsageError("rows", f"must be 0 or more, got {rows}.")
         places = np.tile(np.arange(self.records), -(-rows // self.records)) if rows else np.zeros(0, dtype=np.int64)
         full = rows - rows % self.records
+        # Without repeats, so that no record stands out in the part that does not come out even.
         places[full:] = rng.permutation(self.records)[: places.size - full]
         places = rng.permutation(places[:rows])
         return {name: self.codes[name][places] for name in self.domain.columns}
@@ -311,6 +312,7 @@ def _columns(domain: Domain, width: np.dtype[np.unsignedinteger]) -> list[str]:
 _COPIES = 4
 """Small tables are counted in this many places at once: neighbours that fall in one cell would wait for each other."""
 _FEW_CELLS = 4096
+# 2⁶⁴ divided by the golden ratio, odd: splitmix64 passes through all numbers by it.
 _STEP = 0x9E3779B97F4A7C15
 
 
@@ -742,6 +744,8 @@ def _sweep(columns, view, rules, watched, start):  # type: ignore[no-untyped-def
                     block = blocks[table, place]
                     here += gaps[block * size + code]
                     lowest += least[block]
+                # A move changes each table's squares by 2·(1 + e(x′) − e(x)): not even the lowest gaps would make the
+                # sum negative.
                 if here <= 0.0 or lowest >= here - tables:
                     continue
                 scores[:] = 0.0
@@ -761,6 +765,7 @@ def _sweep(columns, view, rules, watched, start):  # type: ignore[no-untyped-def
                     continue
                 for table in range(tables):
                     block = blocks[table, place]
+                    # At once, and not at the end of the sweep, or all rows would run to the same cell.
                     gaps[block * size + code] -= 1.0
                     gaps[block * size + best] += 1.0
                     least[block] = min(least[block], gaps[block * size + code])

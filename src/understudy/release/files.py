@@ -235,6 +235,7 @@ def refuse_release_folder(target: Path) -> None:
     Every command asks this of every output before it charges or writes anything.
     """
     place = target.absolute()
+    # As it was written and as it resolves: a link inside or around the path could otherwise lead into a release.
     for parent in dict.fromkeys((place, *place.parents, place.resolve(), *place.resolve().parents)):
         if (parent / RELEASE_FILE).is_file():
             rule = "lies in a release folder, which holds what was released and nothing else."
@@ -244,6 +245,7 @@ def refuse_release_folder(target: Path) -> None:
 def check_free(target: Path) -> None:
     """Raises unless `target` is a possible name, new, outside every release, and its parent can be written."""
     _check_name(target)
+    # A link that leads nowhere does not exist and would still be written through.
     if target.is_symlink() or target.exists():
         kind = "link" if target.is_symlink() else "folder" if target.is_dir() else "file"
         raise UsageError(f"output {str(target)!r}", f"is a {kind} that exists already.", "Name another or remove it.")
@@ -265,6 +267,7 @@ def reserved(target: Path) -> Iterator[None]:
     check_free(target)
     final = target.absolute()
     path = final.parent / f".{final.name}.reserved"
+    # A lock and not the file's being there: a process that was killed leaves the file, but never a lock.
     handle = _reserving(path, target)
     try:
         check_free(target)  # the holder before us may have put it in place
@@ -303,6 +306,7 @@ def published(target: Path, completing: Callable[[], None] | None = None) -> Ite
     try:
         try:
             yield staging
+            # Last of all files, so that a folder with a manifest is a whole one.
             _write_manifest(staging)
             seal(staging)
         except BaseException:
@@ -311,6 +315,7 @@ def published(target: Path, completing: Callable[[], None] | None = None) -> Ite
         try:
             if completing is not None:
                 standing().completing(staging, final)
+                # On record before the rename: a release that people can read already must not be made a second time.
                 completing()
         except UnderstudyError:  # refused: nobody may see it. Anything else may have struck after it was put on record.
             _discard(staging, final)
@@ -336,6 +341,7 @@ def _discard(staging: Path, final: Path) -> None:
 def _staging(final: Path) -> tuple[Path, int | None]:
     """A new folder beside the target, and the lock that says that this process is at work on it (None: no locks)."""
     while True:  # whoever clears up may have taken it for a dead one between its making and its locking
+        # Beside the target, because a rename is atomic within one file system only.
         staging = final.parent / f".{final.name}.{secrets.token_hex(NAME_BYTES)}.partial"
         staging.mkdir()
         try:
@@ -366,6 +372,7 @@ def put_in_place(staging: Path, target: Path) -> None:
     fix = "Once the name is free and can be written, run the same command again; do not delete that folder."
     try:
         check_free(target)
+        # A folder renamed over an existing one would fail or replace it if it is empty; `check_free` asked just before.
         os.rename(staging, target.absolute())
     except UsageError as error:
         raise InputError(
@@ -414,6 +421,7 @@ def _finish(folder: Path, final: Path) -> bool:
     """Puts a folder in place if it is a whole release."""
     handle = _locked_folder(folder)
     try:
+        # Checked against its own manifest: a disk that failed may have lost parts of it.
         whole = (folder / RELEASE_FILE).is_file() and not check_files(folder)
         if whole:
             seal(folder)
@@ -447,6 +455,7 @@ def _is_own_folder(path: Path) -> bool:
         status = path.lstat()
     except FileNotFoundError:  # put in place or removed since
         return False
+    # Ours alone. In a shared folder anybody could leave a folder under this name and have it published as our release.
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
@@ -464,6 +473,7 @@ def _is_at_work(folder: Path) -> bool:
 def seal(folder: Path) -> None:
     """Gives every file and folder the fixed time and waits until all of it is on disk."""
     for path in [*folder.rglob("*"), folder]:
+        # One time for all: how far apart files were written tells how long private rows took.
         os.utime(path, (FILE_TIME, FILE_TIME), follow_symlinks=False)
     sync_folder(folder)
 
@@ -552,9 +562,11 @@ def _content(path: Path, name: str, listed: tuple[int, str], effort: Effort) -> 
     with open_plain(path, MOST_LISTED_FILE_BYTES) as source:
         start = source.read(2)
         found = []
+        # By its first bytes as well: what opens a file goes by content, whatever the name says.
         if path.suffix in _PICKLES or (len(start) == 2 and start[0] == 0x80 and start[1] <= 5):
             found.append(Problem(_shown(name), "looks like a pickle, which a release never holds.", "Do not open it."))
         size, digest = listed
+        # The size first: a file blown up with holes is refused without reading it.
         if os.fstat(source.fileno()).st_size != size:
             return [*found, Problem(_shown(name), "differs from its checksum in the manifest.", RESTORE)]
         if not effort.reads(size, f"the checksum of {_shown(name)}"):
@@ -584,6 +596,7 @@ def walk(folder: Path) -> tuple[list[str], list[Problem]]:
     entries = 0
     while waiting:
         inside, depth = waiting.pop()
+        # Entry by entry, with a limit: a folder of a stranger may hold millions, or folders without end.
         for entry in os.scandir(folder / inside):
             entries += 1
             if entries > MOST_ENTRIES:
@@ -618,6 +631,7 @@ def _manifest(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def _shown(name: str) -> str:
+    # Names come from a stranger, and a terminal would obey control characters in them.
     return name.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 

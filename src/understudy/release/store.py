@@ -106,8 +106,10 @@ def save_release(
             _write_data(release, copy, folder)
             progress.stage("draw", copy / release.config.copies)
         progress.stage("write", 0.0)
+        # From the written rows: what is said of them must hold for the file that people get.
         release = checked_release(release, partial(_stored_copy, release, folder))
         _write_fits(release, folder)
+        # ASCII, so that no reader's guess of an encoding changes a text; NaN is no JSON.
         document = json.dumps(statement_document(release.statement), indent=1, ensure_ascii=True, allow_nan=False)
         _write_text(folder / "statement.json", document + "\n")
         _write_text(folder / "statement.md", statement_markdown(release.statement))
@@ -144,6 +146,7 @@ def _write_fits(release: Release, folder: Path) -> None:
 
 
 def _write_text(path: Path, text: str) -> None:
+    # Half of a surrogate pair, in a name that a person chose, must not fail a run that was charged.
     path.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
@@ -279,6 +282,7 @@ def write_measurements(path: Path, transcripts: Sequence[Transcript], codecs: Se
         for run, transcript in enumerate(transcripts, start=1)
         for position, answer in enumerate(transcript)
     ]
+    # Exact fractions as text beside the columns, which hold floats for people: noise is judged by the exact ones.
     schema = TIDY.with_metadata({METADATA_KEY: json.dumps(headers, ensure_ascii=True).encode()})
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for run, (transcript, codec) in enumerate(zip(transcripts, codecs, strict=True), start=1):
@@ -301,6 +305,7 @@ def read_measurements(path: Path, runs: int, most_rows: int | None = None) -> li
             if stored.schema_arrow.names != TIDY.names:
                 raise ValueError("columns")
             headers = _headers(stored, runs)
+            # Before anything is allocated: a few kilobytes can claim billions of rows.
             if stored.metadata.num_rows > limit:
                 sizes = (stored.metadata.num_rows * _ROW_BYTES, limit * _ROW_BYTES)
                 raise ResourceError(path.name, *sizes, "Use a machine with more memory.")
@@ -316,6 +321,7 @@ def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
         scores = {"sensitivity": str(answer.sensitivity), "monotone": answer.monotone}
         rows = 1 if isinstance(answer, Selection) else int(answer.chosen.size)
         return header | {"options": answer.options, "rate": str(answer.rate), **scores, "rows": rows}
+    # "law" is the word of the first format, and files written then must still be read.
     header |= {"law": _written(answer.distribution), "rows": int(answer.values.size)}
     if isinstance(answer, Trained):
         course, first = answer.course, answer.first_distribution
@@ -490,6 +496,7 @@ class _Expected:
         which = np.searchsorted(self._ends, np.arange(part.start, part.stop), side="right")
         noises = self._noises[which]
         scales = np.asarray(batch["scale"], dtype=np.float64)
+        # Columns and metadata say the same twice; whoever alters one of them for readers has to be caught.
         agree = [np.array_equal(_numbers(batch[name]), whole[which]) for name, whole in self._wholes.items()]
         agree.append(np.array_equal(_places(batch["kind"], KINDS), self._kinds[which]))
         agree.append(bool(np.all((noises < 0) | (_places(batch["noise"], NOISES) == noises))))
@@ -614,6 +621,7 @@ def _distribution(stored: object) -> Distribution:
 
 
 def _whole(value: object) -> int:
+    # True would pass as 1 otherwise.
     if type(value) is not int:
         raise TypeError("whole number")
     return value

@@ -112,6 +112,7 @@ ALLOWED = frozenset(
 )
 _NUMBERS = re.compile(r"data:text/csv;base64,[A-Za-z0-9+/]*={0,2}")
 """A table as a file to save, in the page itself: nothing that a browser would run or ask for."""
+# Every repetition is bounded or ended by a character that it cannot hold, so no text makes the match slow.
 _TAG = re.compile(r"!DOCTYPE html|/?[a-z][a-z0-9]{0,20}(?:\s{1,9}[a-zA-Z0-9:-]{1,30}(?:=\"[^\"]*\")?)*\s{0,9}/?")
 _REQUEST = re.compile(r"(?i)@import|url\s*\(|expression\s*\(")
 
@@ -127,6 +128,7 @@ class _FolderReader(HTMLParser):
         """Notes what an element could do."""
         self._style = tag == "style"
         values = dict(attrs)
+        # A list of what may be there, not of what may not: the next dangerous element need not be known.
         if tag not in ALLOWED:
             self.strange.add(f"element <{tag}>")
         for name, value in attrs:
@@ -161,6 +163,7 @@ def check_page(name: str, text: str) -> list[Problem]:
     reader.feed(text)
     reader.close()
     found = [Problem(name, f"holds {thing}, which no card may hold.", fix) for thing in sorted(reader.strange)]
+    # Just this one policy: a page with another was not written by a release.
     if reader.policies != [POLICY]:
         found.append(Problem(name, "lacks its content security policy.", fix))
     return found
@@ -219,6 +222,7 @@ def _all_content(
     checked = 0
     groups = list(range(stored.num_row_groups))
     if stored.metadata.num_rows * columns > effort.cells:
+        # A part that nobody can foresee, or whoever blows up a folder would hide the bad rows in what is left out.
         np.random.default_rng().shuffle(groups)
     for group in groups:
         for batch in stored.iter_batches(at_once, row_groups=[group]):
@@ -228,6 +232,7 @@ def _all_content(
                 return wrong
             effort.cells -= batch.num_rows * columns
             checked += batch.num_rows
+            # Looked at before it is cast: one text of a gigabyte, named by every row, would fill memory.
             table = _plain(batch, codec, longest)
             if table is None:
                 return wrong | {("labels", "a text is longer than any label.")}
@@ -341,6 +346,7 @@ def check_statement(folder: Path) -> tuple[Statement, list[Problem]]:
     if not statement.spent.fits(statement.granted):
         found.append(Problem(NAME, "the charges add up to more than was granted.", DISTRUST))
     try:
+        # The stored claim is never believed: it is computed again from the charges, as the release computed it.
         derived = statement_document(statement)
         text = statement_markdown(statement)
         claim = statement.claim
@@ -459,6 +465,7 @@ def _paid_for(where: str, charge: Charge, unit_rows: int, threshold: int | None,
         )
     except UnderstudyError:
         return [Problem(where, "its cost allows no noise that protects.", DISTRUST)]
+    # More noise than was paid for is a fault as well: charge and answer would not belong together.
     if charge.distribution != distribution or (needed is not None and threshold is not None and threshold < needed):
         return [Problem(where, "its noise is smaller or larger than its cost allows.", DISTRUST)]
     return []
@@ -498,6 +505,7 @@ def _check_planned(
     statement: Statement, planned: Callable[[Statement], Sequence[Cost] | None], effort: Effort
 ) -> list[Problem]:
     """Whether a run that says so asked what its plan fixes, at just these costs."""
+    # Without this anybody could call a run planned afterwards, whose costs followed from noisy answers.
     costs = planned(statement)
     if costs is None:
         effort.believed.append("that the run kept to its plan, which another version or a public table made")
@@ -533,6 +541,7 @@ def check_held_back(statement: Statement, transcripts: Sequence[Transcript]) -> 
         return []
     found = []
     answers = transcripts[0].answers
+    # Answers in front of the method's own could have been seen by it, and then they check nothing.
     if any(isinstance(one, HeldBack) for one in answers[: len(answers) - len(held)]):
         found.append(Problem("measurements.parquet", "a method was asked after the check's answers.", DISTRUST))
     charges = [charge for charge in statement.charges if charge.run == 1][len(answers) - len(held) :]
@@ -626,6 +635,7 @@ class _Findings:
             self.problems += error.problems
         except UnderstudyError as error:
             self.problems.append(Problem(where, f"cannot be used: {error}"))
+        # The kind of error alone: its text may quote what a stranger wrote.
         except Exception as error:  # noqa: BLE001 - whatever a damaged file leads to is a finding
             self.problems.append(Problem(where, f"cannot be read ({type(error).__name__})."))
         return None
