@@ -2,39 +2,57 @@
 
 Source: McKenna, Mullins, Sheldon, Miklau, "AIM: an adaptive and iterative mechanism" (2022).
 
-Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is
-below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) T rounds are planned
-(`rounds`, or 4 per column). A round draws one candidate (any part of a workload table) by the exponential mechanism
-with the score w_r · (‖M_r − M̂_r‖₁ − √(2/π) σ cells_r), at a tenth of its cost, and measures it with the rest. (3) If
-that moved the model by less than the noise, rounds have become too noisy: from the next one on σ is halved and ε is
-doubled (four times the cost). (4) When less than two rounds' cost is left, the last round takes all of it. (5) A longer
-fit, in which tables whose noise adds up to more than 5 % of the records are drawn towards what the model expected
-before them, each cell as far as its noise warrants; a merged code is drawn apart by the noisy counts of the codes it
-stands for.
+Steps
+-----
+1. Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is below 3σ
+   are merged into one code; from here on all is counted and measured on merged codes.
+2. T rounds are planned (`rounds`, or 4 per column). A round draws one candidate (any part of a workload table) by the
+   exponential mechanism with the score w_r · (‖M_r − M̂_r‖₁ − √(2/π) σ cells_r), at a tenth of its cost, and measures it
+   with the rest.
+3. If that moved the model by less than the noise, rounds have become too noisy: from the next one on σ is halved and ε
+   is doubled (four times the cost).
+4. When less than two rounds' cost is left, the last round takes all of it.
+5. A longer fit, in which tables whose noise adds up to more than 5 % of the records are drawn towards what the model
+   expected before them, each cell as far as its noise warrants. A merged code is drawn apart by the noisy counts of the
+   codes it stands for.
 
-Large tables. Where the noise of a table adds up to more than a tenth of the records, only as much is taken off its
-score, cells that are off by less than some height do not count, and the weight is raised by what that hides
-(`noise_cut` and `NoiseCut.weight` in `rounds.py`; all of it follows from earlier answers). A table of more than
-1,000 cells whose noise would exceed 5 % of the records costs up to 16 times a round's cost (`Round.paid_for`), as far
-as that leaves a round.
+Large tables
+------------
+Where the noise of a table adds up to more than a tenth of the records, only as much is taken off its score, cells that
+are off by less than some height do not count, and the weight is raised by what that hides (`noise_cut` and
+`NoiseCut.weight` in `rounds.py`; all of it follows from earlier answers).
 
-Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
-row lies in one cell of a table, merged or not. A table costs k²/(2σ²) of ρ; a score moves by at most k · max w (see
-`privacy/scores.py`), and a draw at ε costs ε²/8. The cost of a table depends on which one was drawn. Costs are
-taken off one account as they arise and add up to ρ, however the rounds turn out (zCDP composes adaptively). All initial
-tables are counted. Candidates, their order and the size limit depend on earlier answers and public sizes only.
+A table of more than 1,000 cells whose noise would exceed 5 % of the records costs up to 16 times a round's cost
+(`Round.paid_for`), as far as that leaves a round.
 
-Size. A candidate is open to a round only if the model with it stays within `model_bytes` times the share of ρ spent
-after the round, or does not grow at all.
+Privacy
+-------
+Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a row lies
+in one cell of a table, merged or not.
 
-Public data. With a public table of the same columns a round may also take a table from there, at the cost of the draw
+A table costs k²/(2σ²) of ρ; a score moves by at most k · max w (see `privacy/scores.py`), and a draw at ε costs ε²/8.
+The cost of a table depends on which one was drawn. Costs are taken off one account as they arise and add up to ρ,
+however the rounds turn out (zCDP composes adaptively). All initial tables are counted. Candidates, their order and the
+size limit depend on earlier answers and public sizes only.
+
+Size
+----
+A candidate is open to a round only if the model with it stays within `model_bytes` times the share of ρ spent after the
+round, or does not grow at all.
+
+Public data
+-----------
+With a public table of the same columns a round may also take a table from there, at the cost of the draw
 (`methods/rounds.py`, which holds the privacy argument). Without one nothing differs.
 
-Differs from the source. Discrete noise and exact draws; the number of rows is estimated. Columns get their own share,
-split by cells^(2/3), instead of the cost of one round each (`one_way_share=none` does that), and 4 rounds per column
-are planned instead of 16: both lower the error at equal ρ. Codes are merged, and large tables are scored and paid for
-as said above: the source subtracts all of their noise, so that the strongest relation of a column with 1,000 codes was
-never measured. Few steps of mirror descent per round from the model of the last one.
+Differs from the source
+-----------------------
+* Discrete noise and exact draws; the number of rows is estimated.
+* Columns get their own share, split by cells^(2/3), instead of the cost of one round each (`one_way_share=none` does
+  that), and 4 rounds per column are planned instead of 16: both lower the error at equal ρ.
+* Codes are merged, and large tables are scored and paid for as said above: the source subtracts all of their noise, so
+  that the strongest relation of a column with 1,000 codes was never measured.
+* Few steps of mirror descent per round, from the model of the last one.
 """
 
 import math

@@ -2,32 +2,45 @@
 
 Source: McKenna, Miklau, Sheldon, "Winning the NIST contest" (2021), with the estimation of Private-PGM (2019).
 
-Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is
-below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) Kruskal's algorithm
-with the exponential mechanism: among the pairs that join two parts of the tree so far, one is drawn by what measuring
-it would mend, w · (Σ max(|M − M̂| − floor, 0) − penalty), where M̂ is what the columns alone predict, and weight, floor
-and penalty are public (`noise_cut` and `NoiseCut.weight` in `rounds.py`), for the noise that the pair would have if
-the others drawn were of the middle size; d − 1 draws at equal cost, `selection_share` of ρ in all. (3) The chosen
-pairs, at all that is left. (4) The model: maximum entropy on the tree, in closed form where the rules allow it; a
-merged code is drawn apart by the noisy counts of the codes it stands for.
+Steps
+-----
+1. Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is below 3σ
+   are merged into one code; from here on all is counted and measured on merged codes.
+2. Kruskal's algorithm with the exponential mechanism: among the pairs that join two parts of the tree so far, one is
+   drawn by what measuring it would mend, w · (Σ max(|M − M̂| − floor, 0) − penalty). M̂ is what the columns alone
+   predict. Weight, floor and penalty are public (`noise_cut` and `NoiseCut.weight` in `rounds.py`), for the noise that
+   the pair would have if the others drawn were of the middle size. There are d − 1 draws at equal cost,
+   `selection_share` of ρ in all.
+3. The chosen pairs, at all that is left.
+4. The model: maximum entropy on the tree, in closed form where the rules allow it. A merged code is drawn apart by the
+   noisy counts of the codes it stands for.
 
-Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
-row lies in one cell of a table whether its codes are merged or not: a table moves by at most k in L2, and Gaussian
-noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k · max w (see `privacy/scores.py`), and weights
-follow from earlier answers, since M̂ and the number of rows are estimated from them; a draw at ε_e costs ε_e²/8. All
-parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of all pairs
-are computed once and stay in the door (`Curator.select` with `among`).
+Privacy
+-------
+Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a row lies
+in one cell of a table whether its codes are merged or not: a table moves by at most k in L2, and Gaussian noise with
+σ² = k²/(2ρ_i) costs ρ_i.
 
-Differs from the source. Discrete noise and an exact draw. The number of rows is estimated, never read. The cost is not
-split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw needs less, because scores differ by much
-more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which makes the sum of their
-errors smallest. Noise counts in the score, because a wide sparse pair is far from any prediction: all of it in a small
-table; in a large one only what a fit without negative counts leaves of it, and cells that are off by less than the
-noise do not count. Noisy pairs are drawn towards independence, each cell as far as its noise warrants. That alone
-does not make up for merging: on pairs of a column with 1,000 codes the noise of all cells together exceeds any
-relation, so such a pair was never drawn before codes were merged. Columns that rules name are not merged. Pairs that
-would make the model larger than `model_bytes`, and the largest ones where all cannot be counted together in memory, are
-not candidates.
+A score moves by at most k · max w (see `privacy/scores.py`), and weights follow from earlier answers, since M̂ and the
+number of rows are estimated from them; a draw at ε_e costs ε_e²/8. All parts add up to ρ.
+
+Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of all pairs are computed once and
+stay in the door (`Curator.select` with `among`).
+
+Differs from the source
+-----------------------
+* Discrete noise and an exact draw. The number of rows is estimated, never read.
+* The cost is not split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw needs less, because
+  scores differ by much more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which
+  makes the sum of their errors smallest.
+* Noise counts in the score, because a wide sparse pair is far from any prediction: all of it in a small table; in a
+  large one only what a fit without negative counts leaves of it, and cells that are off by less than the noise do not
+  count.
+* Noisy pairs are drawn towards independence, each cell as far as its noise warrants. That alone does not make up for
+  merging: on pairs of a column with 1,000 codes the noise of all cells together exceeds any relation, so such a pair
+  was never drawn before codes were merged. Columns that rules name are not merged.
+* Pairs that would make the model larger than `model_bytes`, and the largest ones where all cannot be counted together
+  in memory, are not candidates.
 """
 
 import itertools

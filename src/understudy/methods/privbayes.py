@@ -3,19 +3,28 @@
 Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao, "PrivBayes" (2014, 2017); the preset `nist` after the description
 of the team of that name in the 2018 challenge.
 
-Steps. (1) Every column on its own, at `one_way_share` (presets: the number of rows, at `total_share`). (2) The network:
-from a first column, drawn by `structure_seed` or the widest, column after column by the exponential mechanism, d − 1
-draws at equal cost, `structure_share` in all, among columns that are left with parents among those chosen. (3) The
-tables of every column and its parents, at all that is left. (4) Conditional tables, post-processing.
+Steps
+-----
+1. Every column on its own, at `one_way_share` (presets: the number of rows, at `total_share`).
+2. The network: from a first column, drawn by `structure_seed` or the widest, column after column by the exponential
+   mechanism, d − 1 draws at equal cost, `structure_share` in all, among columns that are left with parents among those
+   chosen.
+3. The tables of every column and its parents, at all that is left.
+4. Conditional tables, post-processing.
 
-Privacy. Neighbours differ by the rows of one unit, at most k. Tables move by at most k in L1 and L2: Laplace noise of
-scale k/ε_i or Gaussian noise of variance k²/(2ρ_i). The scores move by at most 2k rows (R), ¾k (F) or k·g(N) (I); see
-`privacy/dependence.py`. A draw costs ε_e, or ρ_e with ε_e = √(8ρ_e). In the preset `nist` all pair scores are measured
-at once with noise instead. All parts add up to the cost. Which parents may be drawn depends on sizes, rules and earlier
-answers only.
+Privacy
+-------
+Neighbours differ by the rows of one unit, at most k. Tables move by at most k in L1 and L2: Laplace noise of scale
+k/ε_i or Gaussian noise of variance k²/(2ρ_i).
 
-Differs from the source. The original proof is for replace-one neighbours with n public; here rows are added or
-removed, n is noisy, scores are in rows, and noise is half as large for the same ε. By default (preset `refined`):
+The scores move by at most 2k rows (R), ¾k (F) or k·g(N) (I); see `privacy/dependence.py`. A draw costs ε_e, or ρ_e with
+ε_e = √(8ρ_e). In the preset `nist` all pair scores are measured at once with noise instead. All parts add up to the
+cost. Which parents may be drawn depends on sizes, rules and earlier answers only.
+
+Differs from the source
+-----------------------
+The original proof is for replace-one neighbours with n public; here rows are added or removed, n is noisy, scores are
+in rows, and noise is half as large for the same ε. By default (preset `refined`):
 
 * columns are measured on their own first, so that the noise of many cells does not move what one-way tables know;
 * parents are chosen by score − ½ · expected absolute noise of their table, among all sets, instead of by score among
@@ -25,12 +34,15 @@ removed, n is noisy, scores are in rows, and noise is half as large for the same
   warrants and made to agree with the columns and the parents (`network_structure.py`);
 * rows are drawn by controlled rounding.
 
+Presets
+-------
 `published` (β = 0.3, θ = 4, score F if all columns have two codes, else R), `steps_paper` (k = 2, β = 0.5, score I; the
 setting of the STEPS papers) and `nist` keep equal shares, the usefulness of the paper (with its noise, twice ours, in τ
 and k), negatives set to 0, and independent rows. Coarser parents by halving are an option of `published` (`coarsen`).
-Limits of a step: see `network_structure.py`. `groups` of a category are offered as a coarser parent in every preset.
-Hierarchies across columns (`within`) are rules: they tie columns, so the coarser column is a parent of the finer one,
-or the other way round, in every network.
+
+`groups` of a category are offered as a coarser parent in every preset. Hierarchies across columns (`within`) are rules:
+they tie columns, so the coarser column is a parent of the finer one, or the other way round, in every network. Limits
+of a step: see `network_structure.py`.
 """
 
 import math

@@ -2,37 +2,52 @@
 
 Source: Zhang, Wang, Li, Honorio, Backes, He, Chen and Zhang, "PrivSyn: Differentially Private Data Synthesis" (2021).
 
-Steps. (1) Every column's table, at `one_way_share`; values with a noisy count below `threshold` times σ are pooled.
-(2) Every pair's InDif = Σ|c − expected under independence|, with noise, at `selection_share`. (3) Pairs are chosen one
-by one while what is missed without them exceeds the noise they add; a column left alone gets its best pair. If
-`clique_cells` allows it, dense groups of pairs become larger tables. (4) The tables, at the rest, shared by
-cells^(2/3). (5) Tables are cleaned and made to agree; records laid out by the columns are moved towards them.
+Steps
+-----
+1. Every column's table, at `one_way_share`; values with a noisy count below `threshold` times σ are pooled.
+2. Every pair's InDif = Σ|c − expected under independence|, with noise, at `selection_share`.
+3. Pairs are chosen one by one while what is missed without them exceeds the noise they add; a column left alone gets
+   its best pair. If `clique_cells` allows it, dense groups of pairs become larger tables.
+4. The tables, at the rest, shared by cells^(2/3).
+5. Tables are cleaned and made to agree; records laid out by the columns are moved towards them.
 
-Privacy. Neighbours differ by the rows of one unit, at most k. A row falls in one cell of a table, pooled or not: a
-table moves by at most k in L1 and L2, so noise at cost ρ_i (σ² = k²/(2ρ_i)) or ε_i (scale k/ε_i) costs just that. One
-row moves an InDif by less than 4 (proof in `privacy/dependence.py`), so P scores move by at most 4k√P in L2
-and 4kP in L1, to which the door's `score` fits its noise. The parts add up to the cost. Which values are pooled and
-which pairs are chosen depends on noisy answers alone; so does the number of rows, which is estimated, never read.
+Privacy
+-------
+Neighbours differ by the rows of one unit, at most k. A row falls in one cell of a table, pooled or not: a table moves
+by at most k in L1 and L2, so noise at cost ρ_i (σ² = k²/(2ρ_i)) or ε_i (scale k/ε_i) costs just that.
 
-The choice of pairs weighs what leaving a pair out misses against the noise it adds (post-processing of noisy scores and
-public sizes). The noise of a table of c cells measured at ρ_i adds up to ψ = c·√(1/(πρ_i)) in expectation (mean
-absolute Gaussian noise times cells). Over all tables Σψ is smallest when ρ_i ∝ c^(2/3), and is then
-(Σ c^(2/3))^(3/2)/√(πρ). For Laplace noise ψ = c/ε_i, the best split is ε_i ∝ √c, and Σψ = (Σ √c)²/ε. A unit of k rows
-multiplies either by k.
+One row moves an InDif by less than 4 (proof in `privacy/dependence.py`), so P scores move by at most 4k√P in L2 and 4kP
+in L1, to which the door's `score` fits its noise. The parts add up to the cost.
 
-Differs from the source. Discrete noise. Both currencies; with pure ε tables share by √cells, the best split there.
-Noisy scores are drawn towards their mean as far as their noise warrants, so that thousands of pairs are not chosen by
-lucky noise. Pairs count on pooled codes when noise is weighed against score, and a lone column gets the pair whose
-score exceeds its noise by most, not the best score alone. Tables, too, are drawn towards independence by what their
-noise warrants. Records are moved by column sweeps, not by the gradual update (`update=gradual` does that, `update=both`
-one after the other); pairs stay pairs (`clique_cells=5000` combines them as the source does); columns get 0.3 of the
-cost, not 0.1. These choices were looked at on two tables, Adult and the stroke trial, at ε = 1, δ = 10⁻⁹
-(benchmarks/field_privsyn.py prints each of them). No column is attached afterwards: sweeps reach the tables to within
-rounding, so nothing would be gained.
+Which values are pooled and which pairs are chosen depends on noisy answers alone; so does the number of rows, which is
+estimated, never read.
 
-Where it is weak. The scores of P pairs share one cost, so their noise grows with √P. On the stroke trial (110 columns,
-5,995 pairs, 19,434 rows) it is nearly a third of the rows, and `mst`, which draws its pairs, is nearer to the truth
-(two-way total variation 0.0385 against 0.0413). On Adult it is 0.0339 against 0.0468 of `mst`.
+The choice of pairs
+-------------------
+It weighs what leaving a pair out misses against the noise it adds (post-processing of noisy scores and public sizes).
+The noise of a table of c cells measured at ρ_i adds up to ψ = c·√(1/(πρ_i)) in expectation (mean absolute Gaussian
+noise times cells). Over all tables Σψ is smallest when ρ_i ∝ c^(2/3), and is then (Σ c^(2/3))^(3/2)/√(πρ). For Laplace
+noise ψ = c/ε_i, the best split is ε_i ∝ √c, and Σψ = (Σ √c)²/ε. A unit of k rows multiplies either by k.
+
+Differs from the source
+-----------------------
+* Discrete noise. Both currencies; with pure ε tables share by √cells, the best split there.
+* Noisy scores are drawn towards their mean as far as their noise warrants, so that thousands of pairs are not chosen by
+  lucky noise. Pairs count on pooled codes when noise is weighed against score, and a lone column gets the pair whose
+  score exceeds its noise by most, not the best score alone.
+* Tables, too, are drawn towards independence by what their noise warrants.
+* Records are moved by column sweeps, not by the gradual update (`update=gradual` does that, `update=both` one after the
+  other); pairs stay pairs (`clique_cells=5000` combines them as the source does); columns get 0.3 of the cost, not 0.1.
+* No column is attached afterwards: sweeps reach the tables to within rounding, so nothing would be gained.
+
+These choices were looked at on two tables, Adult and the stroke trial, at ε = 1, δ = 10⁻⁹
+(benchmarks/field_privsyn.py prints each of them).
+
+Where it is weak
+----------------
+The scores of P pairs share one cost, so their noise grows with √P. On the stroke trial (110 columns, 5,995 pairs,
+19,434 rows) it is nearly a third of the rows, and `mst`, which draws its pairs, is nearer to the truth (two-way total
+variation 0.0385 against 0.0413). On Adult it is 0.0339 against 0.0468 of `mst`.
 """
 
 import itertools
