@@ -622,7 +622,7 @@ def check_memory(domain: Domain, cliques: Iterable[Clique], limit_bytes: int) ->
         if name not in domain.sizes:
             clique = next(clique for clique in wanted if name in clique)
             raise UsageError(f"clique {clique!r}", f"column {name!r} is not part of the domain.")
-    # From sizes alone, and so the same before the charge as after it: nothing is refused once it was paid for.
+    # From sizes alone, so that whether it is refused can be known before anything is charged.
     needed = counting_bytes(domain, wanted)
     largest = max(wanted, key=domain.cells, default=Clique())
     if needed > limit_bytes or domain.cells(largest) > MOST_CELLS:

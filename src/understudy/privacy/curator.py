@@ -106,7 +106,7 @@ from understudy.privacy.cost import (
     score_distribution,
     selection_rate,
 )
-from understudy.privacy.randomizer import Randomizer, Request
+from understudy.privacy.randomizer import LARGEST_SCORE, Randomizer, Request
 from understudy.privacy.scores import Quality, ScoredApart, ScoredByFamily, WithinQuality, parts_of
 from understudy.privacy.training import Keeper, Trainer, train, training_distributions
 from understudy.privacy.trees import (
@@ -125,8 +125,6 @@ Tree = TypeVar("Tree", bound=GrowingTree)
 
 KEPT_BYTES = 2**28
 """Most bytes of exact counts kept between queries."""
-
-_LARGEST_SCORE = 2**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +458,7 @@ class Curator:
         exact = self._scores(quality, source)
         request = Request("score", quality.name, options, distribution, sensitivity)
         # Cutting takes no two scores further apart, and keeps sums with noise within 64 bits.
-        noisy = self._randomizer.add_noise(request, np.clip(exact, -_LARGEST_SCORE, _LARGEST_SCORE))
+        noisy = self._randomizer.add_noise(request, np.clip(exact, -LARGEST_SCORE, LARGEST_SCORE))
         answer = NoisyScores(quality.name, noisy, distribution, sensitivity)
         self.transcript.append(answer)
         return answer

@@ -426,6 +426,7 @@ def _apart(table: Ints) -> int:
 @compiled()  # pragma: no cover
 def _product(first: np.uint64, second: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The product of two 64-bit numbers as high and low word."""
+    # Once more in this file, for the reason given in `randomizer.py`.
     half, mask = np.uint64(_HALF), np.uint64(2**_HALF - 1)
     low = (first & mask) * (second & mask)
     across = (first >> half) * (second & mask) + (low >> half)

@@ -364,6 +364,8 @@ def _resolve(scores: Ints, allowed: Bools, rate: Fraction, prefix: int) -> int:
 @compiled()
 def _high(first: np.uint64, second: np.uint64) -> np.uint64:  # pragma: no cover
     """The upper 64 bits of the product of two 64-bit numbers."""
+    # As in `noise.py`, and again here: kept machine code does not notice a change of a kernel that it calls in another
+    # file.
     first_low, first_high = first & _LOW, first >> _HALF
     second_low, second_high = second & _LOW, second >> _HALF
     middle = first_high * second_low + ((first_low * second_low) >> _HALF)

@@ -418,9 +418,6 @@ def _distance(exact: Ints, estimate: Floats, floor: int) -> tuple[int, int]:
     return high, low
 
 
-_LARGEST_SCORE = 2**62
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StandInError:
     """A choice among named stand-ins; `estimates` holds for each the expected counts of every clique."""
@@ -443,7 +440,7 @@ class StandInError:
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
         """Minus the distance of every stand-in, in units of 1/SCORE_UNIT rows."""
         found = [self._distance(self.estimates[option], exact) for option in self.options]
-        return np.array([-min(distance, _LARGEST_SCORE) for distance in found], dtype=np.int64)
+        return np.array([-min(distance, LARGEST_SCORE) for distance in found], dtype=np.int64)
 
     def _distance(self, estimates: Mapping[Clique, Floats], exact: Mapping[Clique, Ints]) -> int:
         total = 0
