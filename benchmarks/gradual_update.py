@@ -17,7 +17,7 @@ import numpy as np
 
 from understudy.domain import Clique, Domain
 from understudy.models.model import Codes
-from understudy.models.records import Schedule, Target, column_sweeps, gradual_update, working_bytes
+from understudy.models.records import Schedule, Target, column_sweeps, gradual_update
 
 COLUMNS, CLASSES = 21, 8
 
@@ -55,7 +55,6 @@ def main() -> None:
     given = parser.parse_args()
     domain, start, targets = job(given.rows, given.tables)
     few = {name: codes[:100] for name, codes in start.items()}
-    cells = max(target.counts.size for target in targets)
     print(f"{given.rows:,} rows, {len(targets)} tables, {sum(target.counts.size for target in targets):,} cells")
     for name in ("compiling", "gradual update", "column sweeps"):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -71,7 +70,6 @@ def main() -> None:
         apart = [error / 2 / given.rows / len(targets) for error in moved.errors]
         shown = "" if name == "compiling" else f"distance {apart[0]:.4f} → {apart[-1]:.4f} after {len(apart)} rounds"
         print(f"{name:<16}{cpu:8.2f} CPU s{wall:9.2f} wall s   peak {peak / 2**20:6.0f} MiB   {shown}", flush=True)
-    print(f"stated for the gradual update: {working_bytes(domain, given.rows, cells) / 2**20:.0f} MiB")
 
 
 if __name__ == "__main__":

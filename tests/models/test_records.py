@@ -27,7 +27,6 @@ from understudy.models.records import (
     separate,
     stacked,
     unstacked,
-    working_bytes,
 )
 from understudy.testing import check_model
 
@@ -298,10 +297,6 @@ def test_gradual_update_malformed_targets_are_refused(target: Target) -> None:
 def test_schedules_are_checked(options: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         Schedule(**options)  # type: ignore[arg-type]
-
-
-def test_stated_bytes_grow_with_rows_and_columns() -> None:
-    assert working_bytes(DOMAIN, 10**6, 12) > 10**6 * (2 * 4 + 16)
 
 
 # Blocks: joined within shared codes, record by record otherwise, and never apart where a rule ties them.

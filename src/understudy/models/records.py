@@ -361,12 +361,6 @@ def changes(current: Ints, wanted: Floats, alpha: float, offset: float = 0.5) ->
     return Changes(raw, whole, beta)
 
 
-def working_bytes(domain: Domain, rows: int, cells: int) -> int:
-    """Bytes that an update of that many rows needs, the largest table having `cells` cells."""
-    width = np.dtype(code_dtype(max(domain.sizes.values()))).itemsize
-    return rows * (2 * len(domain.columns) * width + 16) + (8 * (_COPIES + 4)) * cells
-
-
 def gradual_update(
     domain: Domain,
     codes: Codes,
