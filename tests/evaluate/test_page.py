@@ -218,7 +218,7 @@ def test_means_over_many_pairs_stand_beside_their_quantiles(page: Page) -> None:
 def test_nearest_rows_are_no_proof_of_privacy(page: Page) -> None:
     (section,) = [one for one in page.sections if one.title == "Nearest rows"]
     assert section.blocks[0] == Paragraph(section.blocks[0].text, strong=True)  # type: ignore[union-attr]
-    assert "no proof of privacy" in section.blocks[0].text  # type: ignore[union-attr]
+    assert "proves nothing about privacy" in section.blocks[0].text  # type: ignore[union-attr]
 
 
 def test_every_linked_file_is_written(found: Evaluation, tmp_path: "pytest.TempPathFactory") -> None:
