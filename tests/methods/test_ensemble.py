@@ -96,12 +96,12 @@ def test_columns_take_no_more_than_the_total_left():
 
 
 def test_columns_get_more_where_noise_is_large_beside_the_rows():
-    """Of 4 equal columns at all of ρ, σ = √(4/2ρ); x = 0.4 · 4 · σ / n, and the share is 0.35 · √(x/0.007)."""
-    share, pairs = spent_on_columns(20_000, rho(1.0))
+    """Of 4 equal columns at all of ρ, σ = √(4/2ρ); x = 0.4 · 4 · σ / n, and the share is 0.4 · √(x/0.007)."""
+    share, pairs = spent_on_columns(20_000, rho(2.0))
     assert share == pytest.approx(0.05, rel=1e-3), "the least share"
     assert pairs
     share, pairs = spent_on_columns(3_000, rho(0.005))
-    assert share == pytest.approx(0.35 * math.sqrt(1.6 * 20 / 3_000 / 0.007), rel=1e-3)
+    assert share == pytest.approx(0.4 * math.sqrt(1.6 * 20 / 3_000 / 0.007), rel=1e-3)
     assert pairs
     share, pairs = spent_on_columns(900, rho(0.005))
     assert share == pytest.approx(0.7 + 1.6 * 20 / 900, rel=1e-3)

@@ -168,7 +168,7 @@ class MixtureEnsemble(Method):
     uses_public: ClassVar[bool] = True
 
     total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
-    one_way_share: float = option(0.35, help="share of the cost for columns where noise is middling", share=True)
+    one_way_share: float = option(0.4, help="share of the cost for columns where noise is middling", share=True)
     selection_share: float = option(0.03, help="share of the cost for the scores of the pairs", share=True)
     threshold: float = option(2.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
     components: int = option(200, help="components of one mixture", least=1, most=2**12)
