@@ -9,6 +9,7 @@ hangs that did not hang before.
 import ast
 import hashlib
 import json
+import math
 import os
 import resource
 import signal
@@ -31,8 +32,12 @@ from tests.mutation.targets import path_of, source_of
 
 KEPT_EVERY = 60.0
 """Seconds of tests after which what they entered is written down, so that a run that is stopped goes on there."""
+SLOWER = 20.0
+"""How much slower than usual no test becomes; beyond, it has lost its way, and the mutant is killed."""
+SPARE = 20.0
+"""Seconds of processor time that every trial may take besides, for kernels that are compiled anew."""
 HANGS = 120.0
-"""Seconds beyond a hundred times what it usually takes after which a test hangs, and its mutant is killed."""
+"""Seconds beyond a hundred times what it usually takes after which a test that waits is ended, and so its mutant."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +200,9 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return all(report.outcome != "failed" for report in reports)
 
 
-def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, most_seconds: float) -> int:
+def _first_failure(
+    mutant: Mutant, items: Sequence[pytest.Item], usual: Mapping[str, float], write: int, most_seconds: float
+) -> int:
     """Tells the parent which test runs, and ends with 1 where one fails."""
     began = _used()
     try:
@@ -204,6 +211,10 @@ def _first_failure(mutant: Mutant, items: Sequence[pytest.Item], write: int, mos
         return 3
     except BaseException:
         return 1
+    # An endless loop in Python or in a kernel ends here, however little of a processor it gets.
+    longest = max(usual.get(item.nodeid, 1.0) for item in items)
+    limit = math.ceil(began + most_seconds + SLOWER * longest + SPARE)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     for item, following in zip(items, [*items[1:], None], strict=True):
         if _used() - began > most_seconds:
             break
@@ -224,7 +235,7 @@ class Trial:
         self._process = os.fork()
         if not self._process:
             os.close(self._read)
-            _in_child(lambda: _first_failure(mutant, items, write, most_seconds))
+            _in_child(lambda: _first_failure(mutant, items, usual, write, most_seconds))
         os.close(write)
         os.set_blocking(self._read, False)
         self._at, self._text, self._began = "", "", time.monotonic()

@@ -374,6 +374,16 @@ def test_values_are_the_sums_of_the_steps() -> None:
     assert np.all(np.diff(np.diff(values)) <= 0)
     assert values[1000] / UNIT == pytest.approx(sum(1 / i for i in range(1, 1001)), abs=1e-3)
     assert values[150_000] / UNIT == pytest.approx(np.log(150_000) + np.euler_gamma, abs=0.1)
+    assert values[2**16] / UNIT == pytest.approx(np.log(2**16) + np.euler_gamma, abs=5e-3), "steps are rounded, not cut"
+
+
+def test_places_rise_and_nothing_is_added_behind_the_last() -> None:
+    summed = halving()
+    assert np.all(np.diff(summed.places) > 0)
+    last = int(summed.places[-1])
+    assert last == 2**40
+    beyond = summed(np.array([last, last + 1, 2 * last, 2**52], dtype=np.int64))
+    assert np.all(beyond == beyond[0])
 
 
 @given(st.integers(0, 2**53), st.integers(0, 2**53))

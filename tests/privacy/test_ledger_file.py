@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
@@ -173,6 +174,47 @@ def _interrupted(path: Path) -> None:
         after = opened.head().sequence + 1
         opened.append(store.Entry(sequence=after, kind="finish", dataset="people", made="", run="x").sealed())
         raise KeyboardInterrupt
+
+
+def test_a_ledger_that_could_not_be_made_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: store.Store, entry: Entry) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.Store, "append", full)
+        with pytest.raises(LedgerError):
+            Ledger.create(tmp_path / "ledger.db", "people", Budget(1.0))
+    assert not list(tmp_path.iterdir())
+    Ledger.create(tmp_path / "ledger.db", "people", Budget(1.0))
+
+
+def test_a_ledger_that_somebody_makes_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, begin = tmp_path / "ledger.db", store._begin
+
+    def second(connection: sqlite3.Connection, kind: str) -> None:
+        monkeypatch.setattr(store, "_begin", begin)
+        Ledger.create(path, "theirs", Budget(1.0))
+        begin(connection, kind)
+
+    monkeypatch.setattr(store, "_begin", second)
+    with pytest.raises(LedgerError, match="exists already"):
+        Ledger.create(path, "ours", Budget(1.0))
+    assert Ledger.open(path).datasets() == ["theirs"]
+
+
+def test_a_commit_waits_for_a_reader(ledger: Ledger) -> None:
+    """A reader that begins between the look at the balance and the commit holds the commit up for a moment."""
+    reader = sqlite3.connect(ledger.path, isolation_level=None, check_same_thread=False)
+    with store.writing(ledger.path, 10.0) as opened:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM entry").fetchone()
+        after = opened.head().sequence + 1
+        opened.append(store.Entry(sequence=after, kind="finish", dataset="people", made="", run="x").sealed())
+        release = threading.Timer(0.3, reader.execute, ["COMMIT"])
+        release.start()
+    release.join()
+    reader.close()
+    assert ledger.entries()[-1].kind == "finish"
 
 
 def test_interrupt_inside_a_transaction_leaves_nothing(ledger: Ledger) -> None:

@@ -391,3 +391,16 @@ def test_a_chance_of_e_to_the_minus(exponent: Fraction) -> None:
     hits = sum(happens(exponent) for _ in range(runs))
     assert abs(hits - probability * runs) <= LIMIT * math.sqrt(runs * probability * (1 - probability))
     assert not any(happens(Fraction(1000)) for _ in range(100))
+
+
+def test_a_chance_that_its_first_bits_do_not_decide() -> None:
+    """The first 64 bits are those of the chance itself: what is left of it decides, as often as it is large."""
+    exponent, runs = Fraction(3, 4), 2_000
+    with localcontext(Context(prec=60)):
+        scaled = (-(Decimal(3) / 4)).exp() * 2**64
+    prefix, rest = int(scaled), float(scaled % 1)
+    assert 0.1 < rest < 0.9
+    hits = sum(happens(exponent, prefix) for _ in range(runs))
+    assert abs(hits - rest * runs) <= LIMIT * math.sqrt(runs * rest * (1 - rest))
+    assert not happens(exponent, prefix + 1)
+    assert happens(exponent, prefix - 1)

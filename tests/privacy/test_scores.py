@@ -231,6 +231,14 @@ def test_the_bound_is_reached() -> None:
     assert moved.tolist() == [queries.sensitivity]
 
 
+@pytest.mark.parametrize("count", [2**32 // SCORE_UNIT, 2**40 + 5])
+def test_distances_of_millions_of_rows_are_exact(count: int) -> None:
+    """Sums are taken in two halves; a row more is a row more on either side of where they meet."""
+    queries = query({"empty": [0.0] * 6})
+    for rows in (count - 1, count, count + 1):
+        assert queries.scores(exact([rows, 0, 0, 0, 0, 0])).tolist() == [-3 * rows * SCORE_UNIT]
+
+
 def test_huge_counts_do_not_wrap() -> None:
     queries = query({"empty": [0.0] * 6, "huge": [2.0**42] * 6})
     scores = queries.scores(exact([2**42] * 6)).tolist()

@@ -198,6 +198,9 @@ def test_growths_that_break_the_rules_are_refused() -> None:
         checked_depths(Blind("x", "a", 0, 9, 9, ((0, 8),)), -1, "grow")
     with pytest.raises(UsageError, match="theta must be a whole number"):
         checked_theta(replace(tree, theta=0.5), "grow")  # type: ignore[arg-type]
+    for theta in (2**60, -(2**60)):  # in grid units it would wrap
+        with pytest.raises(UsageError, match="theta must be a whole number"):
+            checked_theta(replace(tree, theta=theta), "grow")
     for decay in (1.5, math.inf, math.nan, "two", 2.0**21):
         with pytest.raises(UsageError, match="decay must"):
             growth_rule(Cost(epsilon=UNIT), 1, as_decay(decay, "grow"), "grow")  # type: ignore[arg-type]
