@@ -129,5 +129,5 @@ def test_one_chart_is_a_file_of_svg_with_its_colours_written_out(objects: dict[s
             pictures.save(tmp_path / name)
     with pytest.raises(UsageError, match="2 charts"):
         Pictures(pictures.figures * 2).save(tmp_path / "two.svg")
-    with pytest.raises(UsageError, match='There is "columns"'):
+    with pytest.raises(UsageError, match='Known: "columns"'):
         cast(us.Release, objects["release"]).plot("nothing")
