@@ -56,7 +56,7 @@ _STATEMENT_TESTS = (
 GROUPS = {
     group.name: group
     for group in (
-        Group("privacy", 0.95, ("privacy", "reference", "statistics")),
+        Group("privacy", 0.95, ("privacy", "reference", "statistics", "methods/test_wide.py")),
         Group("counts", 0.90, ("counts", "testing/test_sources.py")),
         Group("codec", 0.90, ("codec",)),
         Group(

@@ -364,3 +364,14 @@ def test_nothing_of_a_residual_answer_follows_from_row_and_column_sums() -> None
     assert np.abs(noisy).max() < 2 * 9 * distribution.scale
     answer = ResidualTable("x", tuple(Clique(("a", "b"))), (5, 4), noisy, distribution)
     assert answer.variance == pytest.approx(distribution.variance / RESIDUAL_UNIT**2)
+
+
+@pytest.mark.parametrize("wrong", [0.5, 0.999])
+def test_a_search_that_errs_promises_nothing_that_does_not_hold(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Floats only say where to look: what they find is held against the decimals, or nothing is said."""
+    about = gaussian._about
+    monkeypatch.setattr(gaussian, "_about", lambda epsilon, rho: wrong * about(epsilon, rho))
+    delta = Fraction(1, 10**6)
+    epsilon, rho = gaussian_epsilon(Fraction(1, 20), delta), gaussian_rho.__wrapped__(Fraction(1), delta)
+    assert epsilon is None or gaussian_delta(epsilon, Fraction(1, 20)) <= delta
+    assert rho is None or gaussian_delta(Fraction(1), rho) <= delta

@@ -393,6 +393,17 @@ def test_a_chance_of_e_to_the_minus(exponent: Fraction) -> None:
     assert not any(happens(Fraction(1000)) for _ in range(100))
 
 
+@pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(3), Fraction(50), Fraction(333)])
+def test_bounds_of_any_precision_hold_the_finest_ones(variance: Fraction) -> None:
+    """At few bits an error term with the wrong sign shows in many of them."""
+    folded = FoldedGaussian(variance)
+    for k in range(14):
+        low, high = folded.bounds(k, 200)
+        for bits in range(3, 44):
+            lower, upper = folded.bounds(k, bits)
+            assert lower << (200 - bits) <= low <= high <= upper << (200 - bits)
+
+
 def test_a_chance_that_its_first_bits_do_not_decide() -> None:
     """The first 64 bits are those of the chance itself: what is left of it decides, as often as it is large."""
     exponent, runs = Fraction(3, 4), 2_000
