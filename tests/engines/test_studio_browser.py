@@ -179,6 +179,87 @@ def test_methods_are_tried_side_by_side(browser: Browser, tmp_path: Path) -> Non
     assert not (tmp_path / "ledger.db").exists()
 
 
+def test_two_tabs_with_different_names_begin_one_run(browser: Browser, tmp_path: Path) -> None:
+    """Both are shown before anything is charged, to a dataset that is open already."""
+    us.Ledger.create(tmp_path / "ledger.db", "demo-voters", us.Budget(4.0, 1e-8))
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, 1280)
+        walker.click("Try it on the simulated table")
+        walker.click("Next: the budget")
+        walker.click("Next: look at it once more")
+        place, first = browser.value("location.pathname"), browser.tab
+        walker.type("name", "mine")
+        second = browser.open_tab()
+        walker.go(place)
+        walker.type("name", "yours")
+        browser.tab = first
+        walker.click("Charge ε = 1 and run")
+        assert "Run mine" in walker.words
+        browser.tab = second
+        walker.click("Charge ε = 1 and run")
+        assert "the run 'mine' was begun after this page was shown" in walker.words
+        assert "At work now: mine" in walker.words
+        assert browser.value("document.getElementById('name').value") == "yours"
+        assert walker.look() == []
+        browser.tab = first
+        browser.until("document.body.innerText.includes('Look at the release')", seconds=180)
+    assert len([one for one in us.Ledger.open(tmp_path / "ledger.db").entries() if one.kind == "charge"]) == 1
+    assert not (tmp_path / "yours").exists()
+
+
+def test_a_page_says_when_the_studio_is_gone_and_what_was_refused(browser: Browser, tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, 390)
+        walker.click("Try it on the simulated table")
+        browser.value("(document.getElementById('text').value += '#'.repeat(2 << 20), true)")
+        walker.press("Keep the text")
+        browser.until("document.getElementById('trouble').innerText.includes('This form is too large.')")
+        assert walker.look() == []
+        walker.go(browser.value("location.pathname"))
+        walker.click("Next: the budget")
+        walker.set_budget(9, "3")
+        assert not browser.value("document.getElementById('trouble').innerText")
+        served.kill()
+        walker.type("epsilon", "6")
+        browser.until("document.getElementById('trouble').innerText.includes('does not answer any more')")
+        assert browser.value("document.getElementById('epsilon-now').innerText") == "1"
+
+
+def test_a_slider_says_where_it_stands_and_takes_the_place_of_a_typed_number(browser: Browser, tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, 390)
+        walker.click("Try it on the simulated table")
+        walker.click("Next: the budget")
+        walker.type("epsilon_exact", "1.25")
+        assert browser.value("document.getElementById('epsilon-now').innerText") == "1.25"
+        browser.until("document.getElementById('plan').innerText.includes('ε = 1.25,')")
+        walker.set_budget(9, "3")
+        assert browser.value("document.getElementById('epsilon').getAttribute('aria-valuetext')") == "3"
+        assert browser.value("document.getElementById('epsilon_exact').value") == ""
+        walker.click("Back to the schema")
+        walker.click("Next: the budget")
+        assert browser.value("document.getElementById('epsilon-now').innerText") == "3"
+
+
+def test_whoever_uses_the_keyboard_keeps_their_place(browser: Browser, tmp_path: Path) -> None:
+    """A guess that is confirmed takes its button along; the next key must not begin at the top of the page again."""
+    (tmp_path / "people.csv").write_text("sex,age,married\n", encoding="utf-8")
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, 1280)
+        walker.click("Begin with a table")
+        browser.value("document.getElementById('table').selectedIndex = 1")
+        walker.click("Read its header")
+        button = (
+            "[...document.querySelectorAll('#c1 ~ form button')].find(e => e.textContent.startsWith('This is right'))"
+        )
+        browser.value(f"{button}.focus()")
+        browser.value(f"{button}.click()")
+        browser.until("!document.querySelector('#c1 .guess')")
+        browser.until("document.activeElement.tagName === 'SUMMARY'")
+        assert browser.value("document.activeElement.closest('article').getAttribute('aria-labelledby')") == "c1"
+        assert walker.look() == []
+
+
 CARD = """<!DOCTYPE html><meta http-equiv="refresh" content="0;url=/tables"><title>A card</title>
 <p id="told">The card of a stranger</p><form action="/tables" method="post"><button>Send</button></form>
 """

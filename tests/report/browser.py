@@ -58,14 +58,13 @@ class Browser:
         os.close(write_answers)
         self._number = 0
         self._rest = b""
-        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.complaints: list[str] = []
         """What the console was told since the page was opened: errors, warnings, whatever the page's policy stopped."""
         self.requests: list[str] = []
         """Every address that the page asked for, its own first."""
-        for part in ("Page", "Runtime", "Log", "Network"):
-            self._ask(f"{part}.enable")
+        self.tab = ""
+        """The tab that is looked at; another one that was opened can be put here."""
+        self.open_tab()
 
     def __enter__(self) -> "Browser":
         return self
@@ -78,6 +77,15 @@ class Browser:
         os.close(self._write)
         os.close(self._read)
         self._folder.cleanup()
+
+    def open_tab(self) -> str:
+        """Opens one more tab and looks at it."""
+        self.tab = ""
+        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
+        self.tab = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for part in ("Page", "Runtime", "Log", "Network"):
+            self._ask(f"{part}.enable")
+        return self.tab
 
     def open(self, page: Path | str, width: int, height: int = 900) -> None:
         """Shows a file or an address in a window of that width, and waits until it is there."""
@@ -133,8 +141,8 @@ class Browser:
     def _ask(self, method: str, **given: object) -> dict[str, Any]:
         self._number += 1
         message: dict[str, object] = {"id": self._number, "method": method, "params": given}
-        if hasattr(self, "_session"):
-            message["sessionId"] = self._session
+        if self.tab:
+            message["sessionId"] = self.tab
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._next()

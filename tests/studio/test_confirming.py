@@ -125,6 +125,7 @@ def test_a_confirmation_is_used_up_also_after_its_run_is_off_the_list(client: Cl
     assert charges(folder) == 1
 
 
+@pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
 def test_what_is_charged_from_elsewhere_is_asked_about_again(client: Client, draft: str, folder: Path) -> None:
     form = shown(client, draft)
     key = draft.rpartition("/")[2]

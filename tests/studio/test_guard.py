@@ -365,10 +365,34 @@ def test_a_password_file_is_hashed_and_for_its_owner_alone(password_file: Path) 
         read_password(password_file)
 
 
-@pytest.mark.parametrize("address", ["http://studio.example", "studio.example", "ftp://x", "https://x/studio", ""])
+NO_ADDRESSES = (
+    "http://studio.example", "studio.example", "ftp://x", "https://x/studio", "", "https://", "https://x:y", "https://a@x",
+    "https://x?y", "https://x#y", "https://[x", f"https://{'x' * 80}.example", "http://127.0.0.1.evil.example",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("address", NO_ADDRESSES)
 def test_others_are_served_over_tls_alone(address: str) -> None:
     with pytest.raises(us.errors.UsageError, match="address"):
         Doors.behind(address, "x")
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://Studio.Agency.example", "studio.agency.example"),
+        ("https://studio.example:443/", "studio.example"),
+        ("https://studio.example:8443", "studio.example:8443"),
+        ("https://büro.example", "xn--bro-hoa.example"),
+        ("https://[2001:db8::1]:8443", "[2001:db8::1]:8443"),
+        ("http://localhost:80", "localhost"),
+        ("http://127.0.0.1:8321", "127.0.0.1:8321"),
+    ],
+)
+def test_an_address_means_the_name_that_browsers_send(address: str, name: str) -> None:
+    doors = Doors.behind(address, "x")
+    assert doors.names == {name}
+    assert {one.partition("://")[2] for one in doors.origins} == {name}
 
 
 def test_a_session_ends(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

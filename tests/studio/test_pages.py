@@ -84,6 +84,38 @@ def test_guesses_are_marked_and_confirmed(client: Client) -> None:
     assert not any(one.guess for one in us.Schema.edit(text_of(client, draft)).open)
 
 
+def test_a_guess_is_said_by_its_mark_and_needs_no_reason(client: Client) -> None:
+    draft = begun(client)
+    columns = "  sex: {kind: category, labels: [F, M]}  # guess:\n"
+    assert changed(client, draft, "text", text=f"understudy: 1\nunit: row\ncolumns:\n{columns}").status == 303
+    page = client.get(f"{draft}/schema")
+    assert "A guess: no reason is noted" in page.words
+    assert "This is right" in page.words
+    assert "Delete the comment" not in page.words, "that is for who edits the file"
+    assert changed(client, draft, "confirm", column="sex").status == 303
+    assert "Nothing is open" in client.get(f"{draft}/schema").words
+
+
+def test_what_is_open_is_an_empty_field_and_stays_open_until_it_is_filled(client: Client) -> None:
+    draft = begun(client)
+    columns = "  age: {kind: integer, lower: DECIDE, upper: 99, missing: true}\n"
+    text = f"understudy: 1\nunit: {{column: person_id, rows: DECIDE}}\ncolumns:\n{columns}"
+    assert changed(client, draft, "text", text=text).status == 303
+    page = client.get(f"{draft}/schema")
+    assert 'name="lower" value="" placeholder="still open"' in page.text
+    assert 'value="DECIDE"' not in page.text
+    assert '<option value="true" selected>yes</option>' in page.text
+    assert "state the most rows that one of them may have" in page.text.partition("Keep this answer")[0]
+    assert "About the whole table" not in page.words
+    said = {"column": "age", "kind": "integer", "lower": "", "upper": "99", "missing": "true"}
+    assert changed(client, draft, "column", **said, title="Age").status == 303
+    assert "lower: DECIDE" in text_of(client, draft)
+    assert changed(client, draft, "column", **(said | {"lower": "0"})).status == 303
+    assert changed(client, draft, "unit", several="yes", id="person_id", rows="3").status == 303
+    assert us.Schema.edit(text_of(client, draft)).problems == ()
+    assert "0 to 99" in client.get(f"{draft}/schema").words
+
+
 def test_problems_stand_beside_their_field_in_the_words_of_the_check(client: Client, folder: Path) -> None:
     draft = finished(client)
     assert changed(client, draft, "column", column="age", lower="0", upper="many").status == 303
@@ -141,7 +173,7 @@ def test_rules_are_chosen_listed_and_taken_out(client: Client, folder: Path) -> 
         assert changed(client, draft, "rule", when_a="0.0", when_b=wrong).status == 422
     assert changed(client, draft, "rule", when_a="0.1", when_b="1.1", rule_note="a law").status == 303
     assert us.Schema.edit(text_of(client, draft)).problems == ()
-    assert "sex = M together with <b>x = true (a law)" in html.unescape(client.get(f"{draft}/schema").text)
+    assert "sex = M together with <b>x = true (a law)" in html.unescape(client.get(f"{draft}/schema").words)
     for wrong in ("1", "x", "", "9" * 5000):
         assert changed(client, draft, "allow", rule=wrong).status == 422
     assert changed(client, draft, "allow", rule="0").status == 303
@@ -319,6 +351,18 @@ def test_what_matters_to_a_steward_has_its_error(client: Client, folder: Path) -
     assert "if the run chooses this pair" in words
     assert client.post(f"{draft}/budget", {**form, "matter-1": "yes"}).status == 200
     assert re.search(r'name="matter-1" value="yes" checked', client.get(f"{draft}/budget").text)
+
+
+def test_whoever_leaves_the_budget_by_a_link_finds_what_was_chosen(client: Client) -> None:
+    draft = finished(client)
+    client.post(f"{draft}/plan", {"epsilon": "9", "delta": "0"})
+    assert "ε = 3 and δ = 0" in client.get(f"{draft}/methods").words
+    left = client.post(f"{draft}/budget", {"epsilon": "3", "delta": "0", "then": "schema"})
+    assert left.headers["location"] == f"{draft}/schema"
+    assert client.post(f"{draft}/budget", {"epsilon_exact": "x", "then": "schema"}).headers["location"]
+    page = client.get(f"{draft}/budget").text
+    assert re.search(r'id="epsilon-now">0.3</strong>', page)
+    assert re.search(r'aria-valuetext="0.3".*? data-steps="0.05 0.1 0.2 0.3 ', page)
 
 
 def test_an_exact_budget_is_named_and_charged_to_its_last_digit(client: Client, folder: Path) -> None:
@@ -505,10 +549,27 @@ def test_names_with_line_ends_come_back_as_browsers_send_them(client: Client, fo
     assert changed(client, draft, "column", column="c\r\nd", title="C").status == 303
     assert changed(client, draft, "confirm", column="a\r\nb").status == 303
     said = {"column": "a\r\nb", "kind": "integer", "lower": "12", "upper": "9"}
-    assert 'id="c0-lower-wrong" hx-swap-oob="innerHTML"><p' in client.post(f"{draft}/try", said).text
+    assert 'id="c0-upper-wrong" hx-swap-oob="innerHTML"><p' in client.post(f"{draft}/try", said).text
     assert changed(client, draft, "drop", column="a\r\nb").status == 303
     (column,) = us.Schema.edit(text_of(client, draft)).columns
     assert (column.name, column.said["title"]) == ("c\rd", "C")
+
+
+def test_statistics_that_are_not_shown_in_full_say_so(client: Client) -> None:
+    draft = begun(client)
+    columns = "".join(f"  c{number}: {{kind: integer, lower: 0, upper: 20, missing: false}}\n" for number in range(4))
+    assert changed(client, draft, "text", text=f"understudy: 1\nunit: row\ncolumns:\n{columns}").status == 303
+    rows = "".join(f"{row % 21},{row % 20},{row % 19},{row % 18}\n" for row in range(100))
+    (client.studio.workspace.root / "people.csv").write_text(f"c0,c1,c2,c3\n{rows}", encoding="utf-8")
+    client.until_done(paid(client, draft).headers["location"])
+    (key,) = client.studio.workspace.releases()
+    assert re.search(r"the first 200 of 4\d\d lines", client.get(f"/releases/{key}?column=0&column=1").words)
+    assert "lines" not in client.get(f"/releases/{key}?column=0").words.partition("What was measured")[0]
+    many = client.get(f"/releases/{key}?column=0&column=1&column=2&column=3")
+    assert "At most 3 columns" in many.words
+    page = client.get(f"/releases/{key}").text
+    assert "--set" not in page, "options are named where they are not the usual ones"
+    assert "options=" not in page
 
 
 def test_all_scores_can_be_had_after_the_main_ones(client: Client, folder: Path) -> None:

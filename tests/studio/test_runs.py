@@ -95,7 +95,7 @@ def test_a_run_that_is_killed_says_that_its_charge_stands(run: StudioRun, worksp
     assert again(run, workspace).outcome == "interrupted"
     client = Client(workspace.root).enter()
     assert "its charge, which stands" in client.get(f"/runs/{run.key}").words
-    assert "interrupted" in client.get("/").words
+    assert "Interrupted" in client.get("/").words
     assert client.post(f"/runs/{run.key}/resume").status == 303
     until(lambda: not again(run, workspace).working)
     page = client.get(f"/runs/{run.key}")
@@ -198,6 +198,9 @@ def test_shares_and_times_follow_the_stages(tmp_path: Path) -> None:
     halfway = standing("measure", 0.5)
     assert halfway.seconds_left == pytest.approx(10.0 * (1 - halfway.share) / halfway.share, rel=0.05)
     assert standing("nothing", 1.0).share == 0.0
+    told = [state for _, state in standing("prepare", 0.5).stages]
+    assert told == ["done", "done", "now", "to come", "to come", "to come"]
+    assert {state for _, state in standing("nothing", 0.0).stages} == {"to come"}
 
 
 def test_what_is_kept_is_for_its_owner_alone(run: StudioRun, workspace: Workspace) -> None:

@@ -4,8 +4,7 @@ Options of the method are named where they differ from what they are if nobody n
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Mapping
 from typing import Any
 
 import understudy as us
@@ -48,15 +47,10 @@ def _settings(release: Any, known: Mapping[str, str]) -> dict[str, object]:
 
 
 def _options(config: Any) -> dict[str, object]:
-    usual = dict(_usual(us.methods().get(config.method)))
+    method = us.methods().get(config.method)
+    usual = {} if method is None else {one.name: one.default for one in method.options}
     return {
         name: value
         for name, value in config.options.items()
         if value is not None and (name not in usual or usual[name] != value)
     }
-
-
-def _usual(method: Any) -> Iterator[tuple[str, object]]:
-    for field in fields(method) if method is not None else ():
-        if field.default is not MISSING:
-            yield field.name, field.default

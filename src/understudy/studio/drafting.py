@@ -3,6 +3,7 @@
 A column is a line of fields. Problems stand beside the field that they are about, in the words of `schema check`.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -29,6 +30,12 @@ _KEYS = {one.kind: {"kind", *(field.name for field in fields(one))} for one in _
 _BOUNDED = ("integer", "float", "date", "datetime", "time")
 _FIELDS = ("kind", "lower", "upper", "format", "labels", "missing", "title", "description", "note")
 _PROSE = ("title", "description", "note")
+_OPEN = "DECIDE"
+_GUESSED = "is a guess"
+_NO_REASON = "no reason is noted"
+_UNIT = re.compile(r"(?:^|: )unit\b")
+_MOST_SUMMED = 8
+"""Labels that are listed at one glance."""
 _MOST_VALUES = 2000
 """Values that a rule is offered; columns beyond that are named in the text."""
 _CHANGED_ELSEWHERE = (
@@ -49,7 +56,7 @@ class ColumnForm:
     more: tuple[str, ...]
     """Keys that only the text can change, each with its value."""
     guess: str
-    """Why it was guessed; empty if nothing is a guess."""
+    """Why it was guessed; empty if nothing is a guess. That it is one is no problem to be said beside it."""
     problems: Mapping[str, tuple[str, ...]]
     """Field → what is wrong there; the empty name is for the whole column."""
 
@@ -69,9 +76,18 @@ class ColumnForm:
         return self.kind in ("date", "datetime", "time")
 
     def text(self, key: str) -> str:
-        """What a field of one line shows; empty for what such a field cannot hold."""
+        """What a field of one line shows; empty for what is open and for what such a field cannot hold."""
         value = self.said.get(key, "")
-        return value if isinstance(value, str) else ""
+        return value if isinstance(value, str) and value != _OPEN else ""
+
+    @property
+    def summary(self) -> str:
+        """What is said of it, at one glance."""
+        listed = ", ".join(self.values[:_MOST_SUMMED]) + (" …" if len(self.values) > _MOST_SUMMED else "")
+        bounds = f"{self.text('lower')} to {self.text('upper')}" if self.text("lower") and self.text("upper") else ""
+        found = [self.text("title"), bounds if self.shows_bounds else listed if self.kind == "category" else ""]
+        found.append("never absent" if self.text("missing") == "false" else "")
+        return "; ".join(one for one in found if one)
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -95,6 +111,7 @@ class SchemaForm:
     unit: Mapping[str, str]
     unit_decided: bool
     unit_guess: str
+    unit_problems: tuple[str, ...]
     left_out: tuple[str, ...]
     problems: tuple[str, ...]
     """What is wrong, as `schema check` lists it."""
@@ -136,10 +153,19 @@ def form_of(text: str) -> SchemaForm:
     columns = tuple(_column_form(number, one) for number, one in enumerate(editor.columns))
     beside = {str(problem) for one in editor.columns for problem in one.problems}
     places = [one for one in editor.open if not one.column and one.key.split(".")[0] == "unit"]
-    guess = next((one.hint for one in places if one.guess), "")
+    guess = next((one.hint or _NO_REASON for one in places if one.guess), "")
     said = tuple(str(problem) for problem in editor.problems)
-    general = tuple(one for one in said if one not in beside)
-    return SchemaForm(columns, editor.unit, not places, guess, editor.left_out, said, general, tuple(editor.rules))
+    unit = {str(one): _without_place(one) for one in editor.problems if _UNIT.search(one.where)}
+    general = tuple(one for one in said if one not in beside and one not in unit)
+    beside_unit = tuple(one for one in unit.values() if not one.startswith(_GUESSED))
+    return SchemaForm(
+        columns, editor.unit, not places, guess, beside_unit, editor.left_out, said, general, tuple(editor.rules)
+    )
+
+
+def _without_place(problem: Any) -> str:
+    """A problem that stands beside what it is about."""
+    return f"{problem.rule} {problem.fix}".strip()
 
 
 def _column_form(number: int, column: Any) -> ColumnForm:
@@ -153,7 +179,7 @@ def _column_form(number: int, column: Any) -> ColumnForm:
         for key, value in column.said.items()
         if key not in shown
     )
-    guess = next((one.hint for one in column.open if one.guess), "")
+    guess = next((one.hint or _NO_REASON for one in column.open if one.guess), "")
     return ColumnForm(
         number,
         column.name,
@@ -174,7 +200,8 @@ def _by_field(name: str, problems: Sequence[Any]) -> dict[str, tuple[str, ...]]:
         rest = problem.where.rpartition(here)[2].lstrip(".")
         key = rest.split(".")[0].split("[")[0]
         key = key if key in _FIELDS else ""
-        found[key] = (*found.get(key, ()), f"{problem.rule} {problem.fix}".strip())
+        if not problem.rule.startswith(_GUESSED):  # said by a mark, beside the button that confirms it
+            found[key] = (*found.get(key, ()), _without_place(problem))
     return found
 
 
@@ -192,10 +219,17 @@ def stated(form: Mapping[str, str]) -> dict[str, str | Sequence[str]]:
 
 def unchanged(form: Mapping[str, str], column: ColumnForm) -> dict[str, str | Sequence[str]]:
     """What the form says otherwise than the schema does."""
-    now: dict[str, str | Sequence[str]] = dict(column.said)
+    now: dict[str, str | Sequence[str]] = {
+        key: "" if _is_open(key, value) else value for key, value in column.said.items()
+    }
     now |= {key: " ".join(column.text(key).split()) for key in _PROSE}  # as a field of one line shows it
     now["labels"] = column.labels.split("\n") if column.labels else []
     return {key: value for key, value in stated(form).items() if value != now.get(key, "")}
+
+
+def _is_open(key: str, value: object) -> bool:
+    """Whether a field that was left empty still stands for what is open."""
+    return key != "kind" and value == _OPEN
 
 
 def change(draft: DraftTable, action: str, form: Mapping[str, str]) -> list[str]:

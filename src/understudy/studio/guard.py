@@ -138,20 +138,14 @@ class Doors:
     @classmethod
     def behind(cls, address: str, password: str, *, read_only: bool = False) -> "Doors":
         """Those of a server that others reach under this address, by a proxy that speaks TLS."""
-        parts = urlsplit(address)
-        local = parts.hostname in ("127.0.0.1", "localhost")
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
-            raise us.errors.UsageError(
-                "address", "must be like https://studio.agency.example.", "Name the proxy's own."
-            )
-        if parts.scheme == "http" and not local:
+        secure, name = _named_by(address)
+        if not secure and name.partition(":")[0] not in ("127.0.0.1", "localhost"):
             rule = "must begin with https: passwords and sessions would cross the network for anybody to read."
             raise us.errors.UsageError("address", rule, "Let the proxy speak TLS.")
-        origin = f"{parts.scheme}://{parts.netloc}"
-        secure = parts.scheme == "https"
+        origin = f"{'https' if secure else 'http'}://{name}"
         # By this prefix browsers refuse a cookie that a neighbouring site set for the whole domain.
         cookie = "__Host-understudy" if secure else "understudy"
-        return cls(frozenset({parts.netloc}), frozenset({origin}), secure, password, read_only, token="", cookie=cookie)
+        return cls(frozenset({name}), frozenset({origin}), secure, password, read_only, token="", cookie=cookie)
 
     def enter_by_token(self, token: str) -> str | None:
         """The cookie of a new session, if that is the token and nobody used it before."""
@@ -192,6 +186,25 @@ class Doors:
                 found = self._sessions.get(_digest(value))
                 return found if found is not None and found.until > time.monotonic() else None
         return None
+
+
+def _named_by(address: str) -> tuple[bool, str]:
+    """Whether an address is for TLS, and the `Host` that browsers send for it: in ASCII, small, without a usual port.
+
+    >>> _named_by("https://Studio.Ämter.example:443/")
+    (True, 'studio.xn--mter-loa.example')
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = (parts.hostname or "").encode("idna").decode("ascii"), parts.port
+    except ValueError:  # UnicodeError is one
+        host, parts, port = "", urlsplit(""), None
+    plain = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
+    if parts.scheme not in ("http", "https") or not host or not plain:
+        raise us.errors.UsageError("address", "must be like https://studio.agency.example.", "Name the proxy's own.")
+    name = f"[{host}]" if ":" in host else host
+    usual = port is None or (parts.scheme, port) in (("http", 80), ("https", 443))
+    return parts.scheme == "https", name if usual else f"{name}:{port}"
 
 
 def _digest(key: str) -> str:

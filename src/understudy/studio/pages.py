@@ -337,8 +337,11 @@ def _budget(studio: Studio, request: Request) -> Response:
             draft.choose(_chosen(draft, form))
             if form.get("then") == "confirm":
                 planned(draft)  # what cannot be planned is told before anybody is asked to pay
-                return go_to(f"/drafts/{draft.key}/confirm")
+            if form.get("then") in ("confirm", "methods", "schema"):
+                return go_to(f"/drafts/{draft.key}/{form['then']}")
         except us.errors.UnderstudyError as error:
+            if form.get("then") == "schema":
+                return go_to(f"/drafts/{draft.key}/schema")
             return _budget_page(studio, request, draft, studio.said(error))
     return _budget_page(studio, request, draft, [])
 
@@ -413,6 +416,7 @@ def _plan(studio: Studio, request: Request) -> Response:
         choices = _chosen(draft, form_of(request))
     except us.errors.UnderstudyError as error:
         return studio.page(request, "plan_refused.html", messages=studio.said(error))
+    draft.choose(choices)  # whoever leaves the page by a link finds what they chose
     return studio.page(request, "plan.html", **_plan_facts(studio, draft, choices))
 
 

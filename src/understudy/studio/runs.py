@@ -96,6 +96,16 @@ class StudioRun:
         return own.get(stage, STAGE_WORDS.get(stage, "Starting"))
 
     @property
+    def stages(self) -> list[tuple[str, str]]:
+        """What it does one after the other, in words, each with whether it is done, at work or still to come."""
+        own = STAGE_WORDS if self.kind == "release" else OTHER_WORDS.get(self.kind, {})
+        at = list(own).index(str(self.state.get("stage"))) if self.state.get("stage") in own else -1
+        return [
+            (words, "done" if number < at else "now" if number == at else "to come")
+            for number, words in enumerate(own.values())
+        ]
+
+    @property
     def share(self) -> float:
         """How much of it is done, from 0 to 1."""
         shares = SHARES if self.kind == "release" else OTHER_SHARES
@@ -173,7 +183,7 @@ class Runs:
     def resume(self, run: StudioRun) -> None:
         """Takes an interrupted run up again, under its charge; no second process where one is at work."""
         with self.workspace.lock:
-            if _is_working(run.place):
+            if _is_working(run.place) or not run.place.is_dir():
                 return
             # The number of the process that is gone may be somebody else's by now.
             for name in ("end.json", "cancel", "state.json"):
@@ -183,7 +193,8 @@ class Runs:
 
     def cancel(self, run: StudioRun) -> None:
         """Asks the process to end; what was charged stays charged."""
-        (run.place / "cancel").touch()
+        with suppress(FileNotFoundError):  # it was taken off the list meanwhile
+            (run.place / "cancel").touch()
         number = read_json(run.place / "state.json").get("pid")
         if isinstance(number, int) and _is_working(run.place):
             with suppress(OSError):
@@ -192,7 +203,7 @@ class Runs:
     def forget(self, run: StudioRun) -> None:
         """Takes a run that has ended off the list; its release and its charge stay."""
         with self.workspace.lock:
-            if not _is_working(run.place):
+            if not _is_working(run.place) and run.place.is_dir():
                 shutil.rmtree(run.place)
 
     def _spawn(self, place: Path) -> None:

@@ -40,7 +40,7 @@ _STATIC = {
     "studio.css": ("studio.css", "text/css"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
-_PREVIEW_ROWS, _MOST_CELLS = 20, 200
+_PREVIEW_ROWS, _MOST_LINES, _MOST_ASKED = 20, 200, 3
 _CHUNK = 1 << 18
 
 
@@ -193,9 +193,11 @@ def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, 
     place = f"{release.folder.name}/data.parquet"
     rows = release.sample(_PREVIEW_ROWS, seed=release.config.seed)
     columns = release.schema.names  # by their numbers: names of columns stand in no address
-    asked = [int(one) for one in request.query_params.getlist("column") if one.isdecimal() and len(one) < 6][:3]
+    asked = [int(one) for one in request.query_params.getlist("column") if one.isdecimal() and len(one) < 6]
     names, told, table = [columns[one] for one in asked if one < len(columns)], "", ""
-    if names:
+    if len(names) > _MOST_ASKED:
+        told = f"At most {_MOST_ASKED} columns can be counted together. Take the marks off some."
+    elif names:
         try:
             table = _as_table(release.stats(names), f"Counts of {', '.join(names)}, with their errors")
         except us.errors.UnderstudyError as error:
@@ -218,7 +220,9 @@ def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, 
 def _as_table(frame: Any, caption: str) -> str:
     """The first rows of a table of public values as HTML."""
     header = tuple(str(name) for name in frame.column_names)
-    rows = frame.slice(0, _MOST_CELLS).to_pylist()
+    rows = frame.slice(0, _MOST_LINES).to_pylist()
+    if frame.num_rows > _MOST_LINES:
+        caption = f"{caption}: the first {_MOST_LINES} of {frame.num_rows:,} lines"
     cells = tuple(tuple(_cell(row[name]) for name in frame.column_names) for row in rows)
     return render_blocks([TextTable(header, cells, caption=caption)])
 

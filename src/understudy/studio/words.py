@@ -124,8 +124,9 @@ def plan_blocks(plan: Any, rows: int | None) -> list[Block]:
     where = SharesChart(
         "Where the budget goes", tuple(labels), (Amounts("made", "share of the budget", tuple(shares)),)
     )
-    header = ("what is measured", "share of the budget", "cells", "typical error of one cell, rows")
-    table = TextTable(header, tuple(rows_text), numeric=frozenset(header[1:]))
+    header = ("what is measured", "budget", "cells", "± rows")
+    caption = "Share of the budget, and the typical error of one cell"
+    table = TextTable(header, tuple(rows_text), caption=caption, numeric=frozenset(header[1:]))
     found: list[Block] = [Figure(where), FoldedBlocks("How far off each column and table will be", (table,))]
     preview = _preview(plan, rows)
     return found if preview is None else [preview, *found]
