@@ -124,8 +124,8 @@ def commands_page() -> str:
         "# Commands",
         "Generated from the command line itself; `understudy COMMAND --help` prints the same. What each command prints "
         "with `--json` is listed in [JSON output](../json.md).",
-        "Exit status: 0 done, 1 a fault in understudy, 2 usage, schema or input, 3 refused by the budget or the ledger, "
-        "4 not enough memory or disk; 128 plus the signal's number for a run that a signal ended.",
+        "Exit status: 0 done, 1 a fault in understudy, 2 usage, schema or input, 3 refused by the budget or the "
+        "ledger, 4 not enough memory or disk; 128 plus the signal's number for a run that a signal ended.",
     ]
     parts += [_command(words, command) for words, command in leaves()]
     return "\n\n".join(parts) + "\n"

@@ -369,13 +369,18 @@ def audit(
     if choose is not None:
         _check_alone(options=options, copies=copies != 1, public=public, interrupt=interrupt)
         game: Game = Choosing(schema, " or ".join(names), budget, {}, methods=names, choice=Budget(choose).epsilon)
-    elif len(names) != 1:
-        raise UsageError("methods", f"must be one unless one is chosen, got {len(names)}.", "Give choose=.")
     else:
         kind = Interrupted if interrupt else Game
-        game = _playable(kind(schema, names[0], budget, options or {}, copies, copies_mode, public))
+        game = _playable(kind(schema, _only(names), budget, options or {}, copies, copies_mode, public))
     notes = () if game.public is public else ("The public table was invented from the schema as well.",)
     return replace(_audited(game, runs, confidence, progress or silent), notes=notes)
+
+
+def _only(methods: Sequence[str]) -> str:
+    """The one method that is audited where none is chosen among several."""
+    if len(methods) != 1:
+        raise UsageError("methods", f"must be one unless one is chosen, got {len(methods)}.", "Give choose=.")
+    return methods[0]
 
 
 def _audited(game: Game, runs: int, confidence: float, progress: Progress) -> Audit:
