@@ -37,22 +37,46 @@ class _CacheFile(Protocol):
     def flush(self) -> None: ...
 
 
-def compiled() -> Callable[[Callable[..., object]], Any]:
+def compiled(*, allocates: bool = True) -> Callable[[Callable[..., object]], Any]:
     """Decorates a kernel: compiled on first call for each combination of argument types, without the interpreter lock.
+
+    A kernel that makes no array of its own says so (`allocates=False`). numba then leaves out counting the references
+    to its arrays, which happens at every call of a function within it and can take ten times as long as the work.
+    Whoever calls a kernel holds its arrays meanwhile, so nothing needs that count.
 
     Sums of floats are never reordered ("fastmath"). The compiler would then make two versions of a loop and pick one by
     how close together the arrays happen to lie in memory, so the same numbers could give different last digits, and a
     line search different models: releases from the same answers would no longer be the same.
     """
 
+    options = {"nogil": True} if allocates else _BARE
+
     def decorate(function: Callable[..., object]) -> Any:  # what numba makes of a function has no useful static type
         with suppress(Exception):  # numba raises RuntimeError where no folder can be written, OSError if one vanishes
-            cached = numba.njit(cache=True, nogil=True)(function)
+            cached = numba.njit(cache=True, **options)(function)
             if _guard(cached):
                 return cached
-        return numba.njit(nogil=True)(function)
+        return numba.njit(**options)(function)
 
     return decorate
+
+
+def _bare_options() -> dict[str, bool]:
+    """The options of kernels without references, as far as this numba knows them: one of them is not public."""
+    options = {"nogil": True, "_nrt": False}
+    try:
+        numba.njit(**options)(lambda: None)
+    except Exception:  # noqa: BLE001 - an option that is not known: kernels are then slower and the same
+        return {"nogil": True}
+    return options
+
+
+_BARE = _bare_options()
+
+
+def within_kernels(*, inline: str = "never") -> Callable[[Callable[..., object]], Any]:
+    """Decorates a function that only kernels call, and that makes no array."""
+    return numba.njit(inline=inline, **_BARE)  # type: ignore[no-any-return]
 
 
 def _load_word(_typing, array, _place):  # type: ignore[no-untyped-def]  # pragma: no cover

@@ -33,14 +33,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Bytes, Floats, Ints, Unsigned
-from understudy.compiled import compiled, load_word
+from understudy.compiled import compiled, load_word, within_kernels
 
 # The loops and the general way must agree on every value. How many rows come together is decided by all of them: if a
 # value were read otherwise among 4,096 rows than among 4,095, one row more could move the codes of all others.
@@ -180,7 +179,7 @@ def _values(array: pa.Array) -> Typed:
     return stored[array.offset : array.offset + len(array)]
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _by_run(values, low, size, start, below, above, codes):  # type: ignore[no-untyped-def]
     """Codes that rise one by one from `start` at `low`, for so many numbers; one each for all below and all above."""
     last = low + np.int64(size - 1)
@@ -191,7 +190,7 @@ def _by_run(values, low, size, start, below, above, codes):  # type: ignore[no-u
         codes[i] = above if value > last else code
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _by_table(values, low, table, codes):  # type: ignore[no-untyped-def]
     """Places are unsigned, so that they need not be looked at for a sign."""
     most = table.size - 1
@@ -204,7 +203,7 @@ def _by_table(values, low, table, codes):  # type: ignore[no-untyped-def]
         codes[i] = table[np.uint64(min(max(np.int64(values[i]), low), last) - low)]
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _over_gaps(bits, first, absent, codes):  # type: ignore[no-untyped-def]
     """Writes a code over those of all places whose bit is 0: eight at a time, without a branch on any of them."""
     kind = codes.dtype.type
@@ -225,14 +224,14 @@ def _over_gaps(bits, first, absent, codes):  # type: ignore[no-untyped-def]
             row += 1
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _by_bits(held, first, table, codes):  # type: ignore[no-untyped-def]
     for i in range(codes.size):
         place = first + i
         codes[i] = table[(held[place >> 3] >> np.uint8(place & 7)) & 1]
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _by_edges(values, edges, guesses, shift, spans, span_codes, codes):  # type: ignore[no-untyped-def]
     count = edges.size
     for i in range(values.size):
@@ -252,7 +251,7 @@ def _by_edges(values, edges, guesses, shift, spans, span_codes, codes):  # type:
         codes[i] = found
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _by_float_edges(values, edges, guesses, per_unit, odd, odd_codes, absent, codes):  # type: ignore[no-untyped-def]
     count, last = edges.size, guesses.size - 1
     for i in range(values.size):
@@ -326,7 +325,7 @@ class KnownTexts:
         return KnownTexts(words, entries, _keep_words(self.words, self.entries, words, entries))
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@within_kernels(inline="always")  # pragma: no cover
 def _word(data, start, stop):  # type: ignore[no-untyped-def]
     """At most eight bytes as a number, the first in its lowest byte."""
     if start + 8 <= data.size:
@@ -337,7 +336,7 @@ def _word(data, start, stop):  # type: ignore[no-untyped-def]
     return word
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@within_kernels(inline="always")  # pragma: no cover
 def _words(data, start, stop):  # type: ignore[no-untyped-def]
     """A text of at most 31 bytes, and its length, as four numbers."""
     length = stop - start
@@ -355,7 +354,7 @@ def _words(data, start, stop):  # type: ignore[no-untyped-def]
     return first, second, _word(data, start + 16, start + 24), size | _word(data, start + 24, stop)
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@within_kernels(inline="always")  # pragma: no cover
 def _place_of(first, second, third, fourth, words, entries):  # type: ignore[no-untyped-def]
     """Where a text is kept, or the free place where it could be; −1 if there is neither."""
     mixed = (first ^ (fourth >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
@@ -378,7 +377,7 @@ def _place_of(first, second, third, fourth, words, entries):  # type: ignore[no-
     return -1
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _known_codes(data, offsets, bits, begin, absent, words, entries, codes, others):  # type: ignore[no-untyped-def]
     count = 0
     for row in range(codes.size):
@@ -399,7 +398,7 @@ def _known_codes(data, offsets, bits, begin, absent, words, entries, codes, othe
     return count
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _keep_texts(data, offsets, codes, begin, words, entries, known):  # type: ignore[no-untyped-def]
     """Keeps texts from one on. Returns the first that would make the table more than half full, and how many it has."""
     for row in range(begin, codes.size):
@@ -417,7 +416,7 @@ def _keep_texts(data, offsets, codes, begin, words, entries, known):  # type: ig
     return codes.size, known
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _keep_words(old_words, old_entries, words, entries):  # type: ignore[no-untyped-def]
     known = 0
     for number in range(old_entries.size):
@@ -496,7 +495,7 @@ def _but_nulls(found: Bools, texts: pa.Array) -> Bools:
     return found & texts.is_valid().to_numpy(zero_copy_only=False) if texts.null_count else found
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _digits(data, place, stop):  # type: ignore[no-untyped-def]
     """Where the digits end that begin at a place."""
     while place < stop and 48 <= data[place] <= 57:
@@ -504,13 +503,13 @@ def _digits(data, place, stop):  # type: ignore[no-untyped-def]
     return place
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _signed(data, place, stop):  # type: ignore[no-untyped-def]
     """Behind a sign, if there is one."""
     return place + 1 if place < stop and (data[place] == 43 or data[place] == 45) else place
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _any_space(data, offsets):  # type: ignore[no-untyped-def]
     for row in range(offsets.size - 1):
         start, stop = offsets[row], offsets[row + 1]
@@ -521,7 +520,7 @@ def _any_space(data, offsets):  # type: ignore[no-untyped-def]
     return False
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _value(data, start, stop, number):  # type: ignore[no-untyped-def]
     """A number that goes on with these digits."""
     for place in range(start, stop):
@@ -529,7 +528,7 @@ def _value(data, start, stop, number):  # type: ignore[no-untyped-def]
     return number
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _whole_numbers(data, offsets, numbers, found):  # type: ignore[no-untyped-def]
     for row in range(found.size):
         start, stop = offsets[row], offsets[row + 1]
@@ -540,7 +539,7 @@ def _whole_numbers(data, offsets, numbers, found):  # type: ignore[no-untyped-de
             numbers[row] = -number if data[start] == 45 else number
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _short_reals(data, offsets, tens, numbers, state):  # type: ignore[no-untyped-def]
     """Returns how many are left to the library, those that begin with + twice."""
     long = 0
@@ -584,7 +583,7 @@ def _short_reals(data, offsets, tens, numbers, state):  # type: ignore[no-untype
     return long
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _number(data, place, stop, least, most):  # type: ignore[no-untyped-def]
     """The number that begins at a place and where it ends; −1 unless it has a right number of digits."""
     end = _digits(data, place, min(stop, place + most))
@@ -594,7 +593,7 @@ def _number(data, place, stop, least, most):  # type: ignore[no-untyped-def]
     return (number, end) if end - place >= least else (np.int64(-1), end)
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _is(data, place, stop, sign):  # type: ignore[no-untyped-def]
     return place < stop and data[place] == sign
 
@@ -602,7 +601,7 @@ def _is(data, place, stop, sign):  # type: ignore[no-untyped-def]
 HOURS, MINUTES = 3_600, 60
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _clock(data, place, stop, found, row):  # type: ignore[no-untyped-def]
     """Adds hour, minute and perhaps second and offset, up to the text's end; False if they are not all there is."""
     digits = 1 if _is(data, place + 1, stop, 58) else 2
@@ -645,7 +644,7 @@ def _clock(data, place, stop, found, row):  # type: ignore[no-untyped-def]
     return minutes >= 0 and place == stop
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _days_of(year, month, day):  # type: ignore[no-untyped-def]
     """Days since 1970, and whether the date exists. Years begin in March: a leap day is then the last of its year."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -658,14 +657,14 @@ def _days_of(year, month, day):  # type: ignore[no-untyped-def]
     return days, 1 <= month <= 12 and 1 <= day <= longest
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@within_kernels(inline="always")  # pragma: no cover
 def _two(data, place):  # type: ignore[no-untyped-def]
     """A number of two digits; more than 99 if they are none."""
     tens, ones = np.int64(data[place]) - 48, np.int64(data[place + 1]) - 48
     return 10 * tens + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else 100
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _date(data, place, stop):  # type: ignore[no-untyped-def]
     """Year, month and day at a place, and where they end; −1 instead if there is no date."""
     if place + 10 <= stop and data[place + 4] == 45 and data[place + 7] == 45:  # the usual form, and the quickest
@@ -684,7 +683,7 @@ def _date(data, place, stop):  # type: ignore[no-untyped-def]
     return year, month, day, place if fits and day >= 0 else -1
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _iso_moments(data, offsets, found):  # type: ignore[no-untyped-def]
     for row in range(found.shape[0]):
         stop = offsets[row + 1]

@@ -26,12 +26,11 @@ writes them, one record is one row. In a file with other lines too, one line can
 
 from collections.abc import Iterator, Sequence
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from understudy.arrays import Bytes, Ints, Shorts
-from understudy.compiled import compiled, load_word, store_word
+from understudy.compiled import compiled, load_word, store_word, within_kernels
 from understudy.counts.streams import ByteStream, read_up_to
 
 READ_BYTES = 8 << 20
@@ -50,12 +49,12 @@ GATHERED = 1 << 10
 SPARE = 8
 
 
-@numba.njit(nogil=True)  # pragma: no cover
+@within_kernels()  # pragma: no cover
 def _ends_field(byte, delimiter):  # type: ignore[no-untyped-def]
     return (byte == delimiter) | (byte == LINE_FEED) | (byte == CARRIAGE_RETURN)
 
 
-@numba.njit(nogil=True)  # pragma: no cover
+@within_kernels()  # pragma: no cover
 def _close_of(data, start, stop, whole, delimiter, crossing):  # type: ignore[no-untyped-def]
     """Where the quoted field that opens before `start` closes: (position, has doubled quotes).
 
@@ -86,13 +85,13 @@ def _close_of(data, start, stop, whole, delimiter, crossing):  # type: ignore[no
     return UNKNOWN, doubled
 
 
-@numba.njit(nogil=True)  # pragma: no cover
+@within_kernels()  # pragma: no cover
 def _zeros(word):  # type: ignore[no-untyped-def]
     """Marks the bytes of a word that are 0; above the lowest of them others may be marked too."""
     return (word - ONES) & ~word & (ONES << np.uint64(7))
 
 
-@numba.njit(nogil=True)  # pragma: no cover
+@within_kernels()  # pragma: no cover
 def _field_end(data, place, stop, delimiter):  # type: ignore[no-untyped-def]
     """The first delimiter or line end from a place on, or `stop`; eight bytes at a time where so many are left."""
     while place + 8 <= stop:
@@ -110,7 +109,7 @@ def _field_end(data, place, stop, delimiter):  # type: ignore[no-untyped-def]
     return place
 
 
-@numba.njit(nogil=True)  # pragma: no cover
+@within_kernels()  # pragma: no cover
 def _field(data, place, stop, whole, delimiter, crossing):  # type: ignore[no-untyped-def]
     """The field at `place`: (first, last + 1, sort, where it ends); the end is UNKNOWN if more data must be seen."""
     sort = PLAIN
@@ -126,7 +125,7 @@ def _field(data, place, stop, whole, delimiter, crossing):  # type: ignore[no-un
     return first, place, sort, place if place < stop or whole else UNKNOWN
 
 
-@numba.njit(nogil=True)  # pragma: no cover
+@within_kernels()  # pragma: no cover
 def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans, record):  # type: ignore[no-untyped-def]
     """The fields of one record into spans[slot, record] = (first, last + 1, sort).
 
@@ -152,14 +151,14 @@ def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans, record)
         place += 1
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _line(data, begin, stop, whole, delimiter, slots, spans, record):  # type: ignore[no-untyped-def]
     """One line into `spans`. Returns where it ends (UNKNOWN if more data must be seen), and if a quote stays open."""
     end, _, left_open = _fields(data, begin, stop, whole, delimiter, np.bool_(False), slots, spans, record)
     return end, left_open
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _record(data, begin, stop, whole, delimiter, across, slots, spans, record):  # type: ignore[no-untyped-def]
     """One record of several lines, or the line alone where that is refused. Returns where it ends, or UNKNOWN.
 
@@ -171,7 +170,7 @@ def _record(data, begin, stop, whole, delimiter, across, slots, spans, record): 
     return _line(data, begin, stop, whole, delimiter, slots, spans, record)[0]
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _drop_cut(spans, record, end):  # type: ignore[no-untyped-def]
     """Marks the field that a long record was cut in as absent: two long ids may differ in what was cut off."""
     for slot in range(spans.shape[0]):
@@ -179,7 +178,7 @@ def _drop_cut(spans, record, end):  # type: ignore[no-untyped-def]
             spans[slot, record, 2] = ABSENT
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _scan(data, start, final, skipping, delimiter, across, slots, spans, most):  # type: ignore[no-untyped-def]
     """Complete records, at most so many. Returns (records, where to go on, whether a long one is skipped)."""
     stop = data.size
@@ -208,7 +207,7 @@ def _scan(data, start, final, skipping, delimiter, across, slots, spans, most): 
     return records, place, skipping
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _lengths(spans, records, lengths):  # type: ignore[no-untyped-def]
     """At most so many bytes each slot's fields have."""
     for slot in range(lengths.size):
@@ -219,7 +218,7 @@ def _lengths(spans, records, lengths):  # type: ignore[no-untyped-def]
         lengths[slot] = total
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _gather(data, spans, records, starts, offsets, valid, out):  # type: ignore[no-untyped-def]
     """Bytes of all fields, slot by slot, doubled quotes made single; empty fields are marked absent.
 
@@ -245,7 +244,7 @@ def _gather(data, spans, records, starts, offsets, valid, out):  # type: ignore[
                 valid[slot, record] = end > before
 
 
-@numba.njit(nogil=True)  # pragma: no cover
+@within_kernels()  # pragma: no cover
 def _copied(data, first, last, out, end):  # type: ignore[no-untyped-def]
     """Copies a field to a place of `out`, which has eight bytes to spare, and says where it ends there."""
     after = end + last - first

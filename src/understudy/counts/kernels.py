@@ -20,12 +20,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Bools, Bytes, Floats, Ints, Unsigned, Words
-from understudy.compiled import compiled
+from understudy.compiled import compiled, within_kernels
 from understudy.domain import Clique, Domain
 from understudy.errors import ResourceError, UsageError
 
@@ -40,7 +39,7 @@ FLUSH_ROWS = (1 << 32) - 1
 MOST_CELLS = 1 << 32
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _locate(block, rows, picks, factors, index):  # type: ignore[no-untyped-def]
     """Cell numbers of the block's rows; arithmetic wraps in the index's own width, which holds every cell."""
     first = block[picks[0]]
@@ -69,7 +68,7 @@ def _locate(block, rows, picks, factors, index):  # type: ignore[no-untyped-def]
             index[i] += index.dtype.type(first[i]) * factor
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _tally(index, rows, cells):  # type: ignore[no-untyped-def]
     for i in range(rows):
         # No bounds are checked here. A number beyond the stated sizes would write into other memory, so rows without a
@@ -77,7 +76,7 @@ def _tally(index, rows, cells):  # type: ignore[no-untyped-def]
         cells[np.intp(index[i])] += np.uint32(1)
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _tally_interleaved(index, rows, cells):  # type: ignore[no-untyped-def]
     size = cells.size // 4
     first, second, third, fourth = cells[:size], cells[size : 2 * size], cells[2 * size : 3 * size], cells[3 * size :]
@@ -91,7 +90,7 @@ def _tally_interleaved(index, rows, cells):  # type: ignore[no-untyped-def]
         first[np.intp(index[i])] += np.uint32(1)
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _count_block(block, rows, picks, factors, widths, layout, cells, narrow, wide):  # type: ignore[no-untyped-def]
     for table in range(widths.size):
         columns = picks[table, : widths[table]]
@@ -272,7 +271,7 @@ def flat_index(columns: Sequence[Unsigned], sizes: Sequence[int]) -> Ints:
     return index
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _mix_into(state, codes):  # type: ignore[no-untyped-def]
     """One round of the splitmix64 finaliser per row; wraps modulo 2⁶⁴ on purpose."""
     for i in range(state.size):
@@ -292,7 +291,7 @@ def hash_rows(columns: Sequence[Unsigned], key: int, rows: int) -> Words:
     return state
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@within_kernels(inline="always")  # pragma: no cover
 def _sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     v0 = v0 + v1
     v1 = ((v1 << np.uint64(13)) | (v1 >> np.uint64(51))) ^ v0
@@ -307,7 +306,7 @@ def _sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     return v0, v1, v2, v3
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _sip_texts(data, offsets, first, second, out):  # type: ignore[no-untyped-def]
     """SipHash-2-4 with 128 bits of output of each text; arithmetic wraps modulo 2⁶⁴ on purpose."""
     for row in range(out.shape[0]):
@@ -435,7 +434,7 @@ def _greedy(queries: _Cliques, logs: Floats, limit: float) -> Ints:
     return tables[:made]
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _grow_tables(columns, first, logs, limit, order, least, tables, counts, table, lists):  # type: ignore[no-untyped-def]
     """Fills the tables, as places of columns, and says how many they are.
 
@@ -481,7 +480,7 @@ def _grow_tables(columns, first, logs, limit, order, least, tables, counts, tabl
     return made
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _add_column(chosen, table, holders, columns, short, counts):  # type: ignore[no-untyped-def]
     """Puts a column into the table: its cliques are uncounted, then counted again with what they lack now."""
     for clique in holders:
@@ -492,7 +491,7 @@ def _add_column(chosen, table, holders, columns, short, counts):  # type: ignore
         _count(columns[clique], table, short[clique], counts, 1)
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _leave(holders, table, columns, short, sizes, left, untouched):  # type: ignore[no-untyped-def]
     """Drops what the table covers from a column's cliques, moves the rest to the front and says how many they are."""
     kept = 0
@@ -508,7 +507,7 @@ def _leave(holders, table, columns, short, sizes, left, untouched):  # type: ign
     return kept
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _lacking(clique: Ints, table: Bools) -> int:
     lacking = 0
     for column in clique:
@@ -517,7 +516,7 @@ def _lacking(clique: Ints, table: Bools) -> int:
     return lacking
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _count(clique: Ints, table: Bools, short: int, counts: Ints, sign: int) -> None:
     """Counts (or uncounts) a clique that lacks one or two columns, for each of these."""
     if short == 1 or short == 2:
@@ -526,7 +525,7 @@ def _count(clique: Ints, table: Bools, short: int, counts: Ints, sign: int) -> N
                 counts[short - 1, column] += sign
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _best(table: Bools, logs: Floats, limit: float, counts: Ints) -> int:
     """The column to add, or −1 if none fits and helps."""
     best, most = -1, 0.0
@@ -541,7 +540,7 @@ def _best(table: Bools, logs: Floats, limit: float, counts: Ints) -> int:
     return best
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _smallest_holding(columns, starting, first, tables, order, held, found):  # type: ignore[no-untyped-def]
     """For each clique the first table in this order that holds it; only cliques that begin in a table are tried."""
     for table in order:
@@ -581,7 +580,7 @@ def projected(domain: Domain, table: Clique, counts: Ints, cliques: Sequence[Cli
     yield from ((clique, counts) for clique in cliques if len(clique) == len(table))
 
 
-@compiled()  # pragma: no cover
+@compiled(allocates=False)  # pragma: no cover
 def _sum_out(counts, sizes, strides, places, code, found):  # type: ignore[no-untyped-def]
     """Adds every count to its cell of each clique; `places` are the cells of the present codes, moved along."""
     last = sizes.size - 1
