@@ -114,7 +114,7 @@ class ChartAxis:
 
 
 def _short(number: float) -> str:
-    return f"{number:,.6g}" if abs(number) < 1e6 else f"{number:.3g}"
+    return _signed(f"{number:,.6g}" if abs(number) < 1e6 else f"{number:.3g}")
 
 
 WIDTH, HEIGHT = 640, 320
@@ -343,18 +343,20 @@ def percent(share: float) -> str:
     """
     if 0 < abs(share) < 0.0005:
         return "<0.1 %"
-    return f"{100 * share:.1f} %" if share not in (0.0, 1.0) else f"{100 * share:.0f} %"
+    return _signed(f"{100 * share:.1f} %" if share not in (0.0, 1.0) else f"{100 * share:.0f} %")
 
 
 def in_digits(value: float) -> str:
     """A number in three digits, as people write it.
 
-    >>> in_digits(0.012345), in_digits(1234.5), in_digits(2.0), in_digits(0.0000004)
-    ('0.0123', '1,234', '2', '4e-07')
+    >>> in_digits(0.012345), in_digits(1234.5), in_digits(-2.0), in_digits(0.0000004)
+    ('0.0123', '1,234', '−2', '4e-07')
     """
-    if abs(value) >= 1000:
-        return f"{value:,.0f}" if abs(value) < 1e9 else f"{value:.3g}"
-    return f"{value:.3g}"
+    return _signed(f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}")
+
+
+def _signed(text: str) -> str:
+    return f"−{text[1:]}" if text.startswith("-") else text
 
 
 Side = Literal["real", "made"]
@@ -394,7 +396,9 @@ class SharesChart:
 
 SMALL = 340
 MOST_LABEL = 150.0
-MOST_ROWS = 12
+MOST_ROWS = 16
+MOST_NUMBERED = 12
+"""Ascending numbers up to which each has a bar of its own; more of them are a histogram."""
 MOST_BINS = 48
 FEWEST_BINS = 5
 PLOT_LEFT, PLOT_HEIGHT = 46, 104
@@ -413,12 +417,12 @@ def draw_shares(chart: SharesChart) -> Drawing:
     else:
         chart = _longest_first(chart)
         shapes, height = _bars(chart, 2, _largest(chart))
-    names = tuple((f"key-{one.side}", one.name) for one in chart.amounts)
+    names = tuple((f"key-{one.side}", one.name) for one in chart.amounts) if len(chart.amounts) > 1 else ()
     return Drawing(chart.caption, _told(chart), SMALL, math.ceil(height), tuple(shapes), names)
 
 
 def _numbered(labels: Sequence[str]) -> int:
-    """How many labels, from the first, are ascending numbers; 0 if there are no more than have bars of their own."""
+    """How many labels, from the first, are ascending numbers; 0 if there are few enough for bars of their own."""
     last, count = -math.inf, 0
     for label in labels:
         try:
@@ -428,7 +432,7 @@ def _numbered(labels: Sequence[str]) -> int:
         if not last < number < math.inf:
             break
         last, count = number, count + 1
-    return count if count > MOST_ROWS else 0
+    return count if count > MOST_NUMBERED else 0
 
 
 def _largest(chart: SharesChart) -> float:
@@ -497,7 +501,8 @@ def _amount(one: Amounts, place: int, chart: SharesChart) -> str:
         return percent(value)
     if chart.unit == "number":
         return in_digits(value)
-    return f"{value:,.0f} ± {one.half_widths[place]:,.0f}" if one.half_widths else f"{value:,.0f}"
+    text = _signed(f"{value:,.0f}")
+    return f"{text} ± {one.half_widths[place]:,.0f}" if one.half_widths else text
 
 
 def _histogram(chart: SharesChart) -> tuple[list[SvgMark], float]:
@@ -509,9 +514,9 @@ def _histogram(chart: SharesChart) -> tuple[list[SvgMark], float]:
     base = 10.0 + PLOT_HEIGHT
     scale = PLOT_HEIGHT / largest if largest > 0 else 0.0
     shapes = [_line("frame", (PLOT_LEFT, base), (SMALL - 8, base))]
-    for share in (0.5, 1.0):
-        height = base - PLOT_HEIGHT * share
-        text = percent(largest * share) if chart.unit == "share" else in_digits(largest * share)
+    for level in _levels(largest):
+        height = base - level * scale
+        text = f"{100 * level:,.6g} %" if chart.unit == "share" else _short(level)
         shapes += [
             _line("grid", (PLOT_LEFT, height), (SMALL - 8, height)),
             _text("label", PLOT_LEFT - 4, height + 4, text),
@@ -526,7 +531,21 @@ def _histogram(chart: SharesChart) -> tuple[list[SvgMark], float]:
         numbers = " · ".join(_amount(one, place, chart) for one in shown)
         hint = f"{_span(chart.labels, start, stop)}: {numbers}"
         shapes.append(_rect("over", (PLOT_LEFT + place * width, 10, width, PLOT_HEIGHT), hint))
-    return shapes + _edge_texts(edges, width, base), base + 24
+    alone = all(stop == start + 1 for start, stop in groups) and not chart.labels[0].startswith("[")
+    return shapes + _edge_texts(edges, width, base, 0.5 if alone else 0.0), base + 24
+
+
+def _levels(largest: float) -> list[float]:
+    """Two to four round heights up to the largest.
+
+    >>> _levels(0.33), _levels(9276.0), _levels(0.0)
+    ([0.1, 0.2, 0.3], [2000.0, 4000.0, 6000.0, 8000.0], [])
+    """
+    if not _LEAST < largest < math.inf:
+        return []
+    power = 10.0 ** math.floor(math.log10(largest))
+    step = next(step for step in (power * part for part in (0.2, 0.5, 1.0, 2.0)) if largest / step < 5)
+    return [float(f"{step * place:.3g}") for place in range(1, math.floor(largest / step + 1e-9) + 1)]
 
 
 def _bin_whiskers(one: Amounts, width: float, base: float, scale: float) -> list[SvgMark]:
@@ -562,16 +581,16 @@ def _span(labels: Sequence[str], start: int, stop: int) -> str:
     return labels[start] if stop == start + 1 else f"{labels[start]} to {labels[stop - 1]}"
 
 
-def _edge_texts(edges: Sequence[str], width: float, base: float) -> list[SvgMark]:
-    """As many starts of bins as have room beside one another."""
+def _edge_texts(edges: Sequence[str], width: float, base: float, within: float) -> list[SvgMark]:
+    """As many starts of bins as have room beside one another; single values stand in the middle of their bin."""
     longest = max(len(edge) for edge in edges)
     every = max(1, math.ceil((min(longest, 11) + 1.5) * LETTER / width))
     found = []
     for place in range(0, len(edges), every):
-        x = PLOT_LEFT + place * width
-        if x + LETTER * len(edges[place]) <= SMALL:
+        x, text = PLOT_LEFT + (place + within) * width, shortened(edges[place], 11 * LETTER)
+        if x + LETTER * len(text) / 2 <= SMALL:
             found.append(_line("frame", (x, base), (x, base + 4)))
-            found.append(_text("edge", x, base + 17, shortened(edges[place], 11 * LETTER)))
+            found.append(_text("middle", x, base + 17, text))
     return found
 
 
@@ -617,6 +636,7 @@ class Matrix:
     """Whether it must fit beside others, within the width of a small chart."""
     root: bool = False
     """Whether shades follow the square root, so that small shares beside a large one can be seen."""
+    unit: Literal["number", "share"] = "number"
 
 
 SHADES = 9
@@ -686,18 +706,22 @@ def _key(chart: Matrix, left: float, y: float) -> list[SvgMark]:
     if chart.signed:
         styles = [f"less-{shade}" for shade in reversed(range(0, SHADES, 2))]
         styles += [f"more-{shade}" for shade in range(0, SHADES, 2)]
-    low, high = in_digits(-chart.top if chart.signed else 0.0), in_digits(chart.top)
+    low, high = (_value(chart, end) for end in (-chart.top if chart.signed else 0.0, chart.top))
     whole = max(100.0, LETTER * (len(low) + len(high)) + 14)
     width = whole / len(styles)
     shapes = [_rect(style, (left + place * width, y, width, 10)) for place, style in enumerate(styles)]
-    return [*shapes, _text("edge", left, y + 24, low), _text("label", left + whole, y + 24, high)]
+    return [*shapes, _text("edge", left, y + 24, low), _text("far", left + whole, y + 24, high)]
+
+
+def _value(chart: Matrix, value: float) -> str:
+    return percent(value) if chart.unit == "share" else in_digits(value)
 
 
 def _extremes(chart: Matrix) -> str:
     known = [cell for cell in chart.cells if cell.value is not None and math.isfinite(cell.value)]
     known.sort(key=lambda cell: -abs(cell.value or 0.0))
     words = [
-        f"{chart.rows[cell.row]} and {chart.columns[cell.column]}: {in_digits(cell.value or 0.0)}"
+        f"{chart.rows[cell.row]} and {chart.columns[cell.column]}: {_value(chart, cell.value or 0.0)}"
         for cell in known[:TOLD]
     ]
     return (
@@ -720,7 +744,7 @@ class Between:
 
 def draw_between(chart: Between) -> Drawing:
     """A bar from good to bad with a marker; beyond its ends the marker becomes an arrow."""
-    left, right, y = 10.0, 266.0, 8.0
+    left, right, y = 6.0, 270.0, 8.0
     shapes = [
         _rect("good", (left, y, (right - left) * 0.1, 10)),
         _rect("fair", (left + (right - left) * 0.1, y, (right - left) * 0.4, 10)),
@@ -730,7 +754,7 @@ def draw_between(chart: Between) -> Drawing:
         x = left + (right - left) * min(max(chart.place, 0.0), 1.0)
         shapes.append(_path("marker", f"M{_number(x)} {_number(y + 14)}l-6 -17h12z"))
     shapes.append(_text("edge", left, 34, chart.near))
-    shapes.append(_text("label", right, 34, chart.far))
+    shapes.append(_text("far", right, 34, chart.far))
     return Drawing(chart.caption, chart.summary, 276, 40, tuple(shapes))
 
 
@@ -745,22 +769,29 @@ class IntervalRow:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Estimates with their intervals, real above synthetic, around a line at zero."""
+    """Estimates with their intervals, real above synthetic, around a line at zero; `axis` are ends for all of them."""
 
     caption: str
     rows: tuple[IntervalRow, ...]
+    axis: tuple[float, float] | None = None
 
 
-FOREST, FOREST_LABEL = 640, 220
+FOREST_PITCH = 38
+"""Pixels from one estimate to the next: its name stands above its intervals, so that both fit on a telephone."""
+
+
+def forest_axis(rows: Iterable[IntervalRow]) -> tuple[float, float]:
+    """Ends that hold zero and all intervals but runaway ones, for several charts side by side."""
+    ends = _trimmed([number for row in rows for one in (row.real, row.made or row.real) for number in one])
+    return min(0.0, *ends), max(0.0, *ends)
 
 
 def draw_forest(chart: Forest) -> Drawing:
-    """One row for each coefficient; intervals beyond the axis end in its frame."""
-    ends = [number for row in chart.rows for one in (row.real, row.made or row.real) for number in one]
-    axis = ChartAxis.around([*_trimmed(ends), 0.0], FOREST_LABEL + 8, FOREST - 8)
+    """A name and two intervals for each estimate; intervals beyond the axis end in its frame."""
+    axis = ChartAxis.around(chart.axis or forest_axis(chart.rows), 10, SMALL - 14.0)
+    bottom = 4.0 + FOREST_PITCH * len(chart.rows)
     shapes: list[SvgMark] = []
-    bottom = 8.0 + 26 * len(chart.rows)
-    for tick in axis.ticks():
+    for tick in _apart_enough(axis.ticks()):
         shapes += [
             _line("grid", (tick.place, 4), (tick.place, bottom)),
             _text("middle", tick.place, bottom + 16, tick.text),
@@ -768,19 +799,19 @@ def draw_forest(chart: Forest) -> Drawing:
     shapes.append(_line("frame", (axis.at(0.0), 4), (axis.at(0.0), bottom)))
     words = []
     for place, row in enumerate(chart.rows):
-        y = 8.0 + 26 * place
-        told = f"{row.name}: real {_interval(row.real)}; synthetic {_interval(row.made)}"
+        y = 4.0 + FOREST_PITCH * place
+        told = f"{row.name}: {real_and_made(row)}"
         words.append(told)
-        shapes.append(_text("label", FOREST_LABEL, y + 15, shortened(row.name, FOREST_LABEL - 4), hint=told))
-        for side, numbers, spot in (("real", row.real, y + 7), ("made", row.made, y + 16)):
+        shapes.append(_text("name", 2, y + 13, shortened(row.name, SMALL - 8), hint=told))
+        for side, numbers, spot in (("real", row.real, y + 21), ("made", row.made, y + 30)):
             if numbers is None:
-                shapes.append(_text("value", axis.at(0.0) + 6, spot + 4, "cannot be estimated"))
+                shapes.append(_text("value", 2, spot + 5, "synthetic: cannot be estimated"))
                 continue
             value, low, high = (axis.at(number) for number in numbers)
             shapes.append(_line(f"interval {side}", (low, spot), (high, spot)))
             shapes.append(_rect(f"bar {side}", (value - 3, spot - 3, 6, 6), told))
     names = (("key-real", "real"), ("key-made", "synthetic"))
-    return Drawing(chart.caption, "; ".join(words[:TOLD]) + ".", FOREST, math.ceil(bottom + 24), tuple(shapes), names)
+    return Drawing(chart.caption, "; ".join(words[:TOLD]) + ".", SMALL, math.ceil(bottom + 24), tuple(shapes), names)
 
 
 def _trimmed(numbers: Sequence[float]) -> list[float]:
@@ -790,6 +821,11 @@ def _trimmed(numbers: Sequence[float]) -> list[float]:
         return [0.0]
     reach = 10 * max(abs(known[len(known) // 10]), abs(known[-1 - len(known) // 10]), 1e-9)
     return [number for number in known if abs(number) <= reach]
+
+
+def real_and_made(row: IntervalRow) -> str:
+    """Both estimates with their intervals, in words."""
+    return f"real {_interval(row.real)}; synthetic {_interval(row.made)}"
 
 
 def _interval(numbers: tuple[float, float, float] | None) -> str:

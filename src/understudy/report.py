@@ -78,6 +78,8 @@ class TextTable:
     caption: str = ""
     numeric: frozenset[str] = frozenset()
     lights: tuple[tuple[Light | Literal[""], ...], ...] = ()
+    whole: bool = False
+    """Whether every cell stays on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Verdict:
     sentence: str
     scale: Between | None = None
     more: str = ""
+    subject: str = ""
+    """What it is about, in a word or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,20 @@ class Gallery:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """A few facts that everybody asks for first, each a number or word in large type under its name."""
+
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Parts side by side where there is room, one below the other where there is not."""
+
+    parts: tuple[tuple["Block", ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FoldedBlocks:
     """Blocks that are shown when their title is opened."""
 
@@ -124,7 +142,10 @@ class FoldedBlocks:
     blocks: tuple["Block", ...]
 
 
-Block = Paragraph | BulletList | Link | Code | TextTable | Verdicts | Figure | Gallery | FoldedBlocks | Lines | Points
+Block = (
+    Paragraph | BulletList | Link | Code | TextTable | Verdicts | Figure | Gallery | KeyFacts | Beside | FoldedBlocks
+    | Lines | Points
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +185,28 @@ def _template(name: str) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["prose"] = prose
     environment.globals |= {"draw": draw, "draw_lines": draw_lines, "draw_points": draw_points, "signs": SIGNS}
     return environment.get_template(name)
+
+
+_POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+-])0*(\d+)(?![\w.]*\w)")
+_HELD = re.compile(r"(?<=\d) (?=%)|(?<=[εδρσ]) (?==)|(?<=[εδρσ] =) (?=\d)")
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def prose(text: str) -> str:
+    """A sentence as it is printed: powers of ten raised, and no line break between a number and its sign.
+
+    >>> prose("with δ = 1e-09, and 2.5e+12 of 5 %").replace("\u00a0", "_")
+    'with δ_=_10⁻⁹, and 2.5 · 10¹² of 5_%'
+    """
+    return _HELD.sub("\u00a0", _POWER.sub(_raised, text))
+
+
+def _raised(found: re.Match[str]) -> str:
+    power = f"10{(found[2].removeprefix('+') + found[3]).translate(_RAISED)}"
+    return power if found[1] == "1" else f"{found[1]} · {power}"
 
 
 def render_page(page: Page) -> str:
@@ -294,6 +335,9 @@ def figures_of(blocks: Iterable[Block]) -> Iterator[Figure]:
             yield from block.figures
         elif isinstance(block, FoldedBlocks):
             yield from figures_of(block.blocks)
+        elif isinstance(block, Beside):
+            for part in block.parts:
+                yield from figures_of(part)
 
 
 def section_pictures(page: Page, what: str, *, missing: str = "") -> Pictures:

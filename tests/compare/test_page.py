@@ -17,6 +17,7 @@ from understudy.report import (
     Paragraph,
     TextTable,
     Verdicts,
+    prose,
     render_page,
 )
 
@@ -106,10 +107,10 @@ def test_intervals_at_one_epsilon_do_not_cover_one_another() -> None:
 def test_the_page_says_who_had_which_delta() -> None:
     both = StudySettings((Candidate.read("aim"), Candidate.read("laplace")), (1.0,), 1e-9, repeats=1)
     text = render_page(build_page(Study(both, (), confidential=True)))
-    assert "δ = 1e-09; δ = 0, a stronger promise, for methods that need no δ: laplace." in text
+    assert prose("δ = 1e-09; δ = 0, a stronger promise, for methods that need no δ: laplace.") in text
     assert "1 repeat, each with fresh noise; 1 copy a run" in text
     every = render_page(build_page(Study(replace(both, open_labels=True), (), confidential=True)))
-    assert "δ = 1e-09 for every method." in every
+    assert prose("δ = 1e-09 for every method.") in every
 
 
 def _section(page: Page, title: str) -> list[Block]:
@@ -176,7 +177,7 @@ def test_epsilons_that_differ_little_have_headings_of_their_own() -> None:
     page = build_page(made_up({"a": [0.1] * 3}, epsilons=(1.0, 1.0000001)))
     (table,) = _numbers(page, "Errors")
     assert table.header == ("Method", "ε = 1", "ε = 1.0000001")
-    assert "Ranks at ε = 1.0000001" in render_page(page)
+    assert prose("Ranks at ε = 1.0000001") in render_page(page)
 
 
 def test_the_page_names_the_version_that_wrote_it() -> None:

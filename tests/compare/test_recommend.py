@@ -11,7 +11,7 @@ def test_the_method_that_is_clearly_ahead_is_named_with_its_lead() -> None:
     (found,) = recommend(study)
     assert found.candidate == "good"
     assert found.tied == ()
-    assert "good is clearly ahead of bad by marginals: 2-way." in found.grounds
+    assert "good is clearly ahead of bad by “marginals: 2-way”." in found.grounds
 
 
 def test_methods_that_do_not_differ_are_said_to_tie() -> None:
@@ -25,7 +25,7 @@ def test_one_that_nobody_beats_is_no_winner_unless_it_beats_everybody() -> None:
     errors = {"first": [0.1, 0.2, 0.3], "wide": [0.0, 0.3, 0.9], "last": [0.9, 0.91, 0.92]}
     (found,) = recommend(made_up(errors))
     assert (found.candidate, found.tied) == ("", ("first", "wide"))
-    assert "first is clearly ahead of last by marginals: 2-way." in found.grounds
+    assert "first is clearly ahead of last by “marginals: 2-way”." in found.grounds
 
 
 def test_a_method_that_did_not_finish_is_not_recommended() -> None:
@@ -61,7 +61,7 @@ def test_a_score_that_no_method_has_at_an_epsilon_is_not_counted_there() -> None
 
     without, whole = recommend(put_first(study, late))
     assert without.candidate == "one"
-    assert "Not counted, because numbers are missing: nist: score." in without.grounds
+    assert "Not counted, because numbers are missing: “nist: score”." in without.grounds
     assert without.candidate == "one"
     assert "Not counted" not in whole.grounds
 
@@ -93,7 +93,7 @@ def test_a_method_without_one_of_the_scores_is_left_out_by_name() -> None:
     errors = {"best": [0.1] * 3, "good": [0.2] * 3, "bad": [0.3] * 3}
     (found,) = recommend(made_up(errors, other={"best": None, "good": 2.0, "bad": 1.0}))
     assert found.candidate == "good"
-    assert "good is clearly ahead of bad by marginals: 2-way; nist: score." in found.grounds
+    assert "good is clearly ahead of bad by “marginals: 2-way” and “nist: score”." in found.grounds
     assert "Left out: best (nist: score: missing in 3 of 3 runs)." in found.grounds
     (found,) = recommend(made_up(errors, other={"best": [9.0, 9.0, None], "good": 2.0, "bad": 1.0}))
     assert found.candidate == "good", "a number from some of the runs is one from the survivors"
@@ -104,7 +104,7 @@ def test_methods_that_are_each_ahead_by_something_tie_and_are_told_apart() -> No
     study = made_up({"aim": [0.1] * 3, "laplace": [0.9] * 3}, other={"aim": 1.0, "laplace": 9.0})
     (found,) = recommend(study)
     assert (found.candidate, set(found.tied)) == ("", {"aim", "laplace"})
-    assert "aim by marginals: 2-way, laplace by nist: score." in found.grounds.replace("\n", " ")
+    assert "aim by “marginals: 2-way”, laplace by “nist: score”." in found.grounds.replace("\n", " ")
     assert "do not tell" not in found.grounds
 
 
@@ -113,7 +113,7 @@ def test_of_methods_that_tie_the_fastest_is_named() -> None:
     (found,) = recommend(made_up(errors, seconds={"slow": 1000.0, "quick": 1.0, "slack": 900.0, "bad": 1.0}))
     assert (found.candidate, found.tied) == ("", ("slow", "slack", "quick"))
     assert "The runs do not tell slow, slack and quick apart." in found.grounds
-    assert "slow is clearly ahead of bad by marginals: 2-way." in found.grounds
+    assert "slow is clearly ahead of bad by “marginals: 2-way”." in found.grounds
     assert "The fastest of those that tie by far: quick (1 s; others up to 1,000 s)." in found.grounds
 
 

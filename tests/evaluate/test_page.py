@@ -16,7 +16,18 @@ from understudy.evaluate.metric import METRICS as KNOWN
 from understudy.evaluate.metric import Scale, describe_metric
 from understudy.evaluate.page import MOST_ROWS, SPOKEN, build_report, light_of, verdicts
 from understudy.evaluate.regression import Regression
-from understudy.report import Block, Figure, FoldedBlocks, Gallery, Page, Paragraph, TextTable, Verdicts, render_page
+from understudy.report import (
+    Beside,
+    Block,
+    Figure,
+    FoldedBlocks,
+    Gallery,
+    Page,
+    Paragraph,
+    TextTable,
+    Verdicts,
+    render_page,
+)
 from understudy.schema import Category, Integer, Schema, Unit
 
 METRICS = ["marginals", "specks", "correlations", "prediction", "rules", "disclosure", Regression()]
@@ -41,6 +52,8 @@ def _blocks(page: Page) -> list[Block]:
             found += block.blocks
         if isinstance(block, Gallery):
             found += block.figures
+        if isinstance(block, Beside):
+            found += [one for part in block.parts for one in part]
     return found
 
 
@@ -65,7 +78,7 @@ def test_the_first_section_answers_in_words_with_a_light(page: Page, found: Eval
     assert lights["Are the rules of the schema kept?"] == "poor", "no men in the east"
     assert {"Can a classifier tell them apart?", "Does any subgroup suffer?", "Are rows copied?"} <= set(lights)
     text = Tree(render_page(page)).text
-    assert "Look first at: How close are pairs of columns?" in text
+    assert "; poor on pairs of columns" in text
     anchors = {section.anchor for section in page.sections}
     assert all(card.more in anchors for card in cards.cards if card.more)
 

@@ -70,6 +70,13 @@ def test_many_levels_are_put_together_and_no_row_is_lost() -> None:
     cells = _tables(wide, [("a", "b")])["drawn_pairs"]
     assert len(cells) == 100
     assert cells[["real_share", "synthetic_share"]].sum().to_numpy() == pytest.approx([1, 1])
+    assert "0 to 3" in set(cells["label_1"]), "numbers in runs of neighbours with about as many rows each"
+    assert cells.groupby("label_1")["real_share"].sum().between(0.05, 0.15).all()
+    named = Schema(tuple(Category(name=name, labels=tuple(f"no {n}" for n in range(40))) for name in "ab"), Unit())
+    words = pair_of("no " + frame, "no " + shuffled(frame), schema=named)
+    cells = _tables(words, [("a", "b")])["drawn_pairs"]
+    assert len(cells) == 100
+    assert cells[["real_share", "synthetic_share"]].sum().to_numpy() == pytest.approx([1, 1])
     assert "others" in set(cells["label_1"])
 
 

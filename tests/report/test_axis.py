@@ -31,7 +31,7 @@ def test_ticks_are_few_and_in_order(found: list[float]) -> None:
     [
         (0.0, 1.0, ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
         (0.0, 0.07, ["0", "0.02", "0.04", "0.06"]),
-        (-30.0, 60.0, ["-20", "0", "20", "40", "60"]),
+        (-30.0, 60.0, ["−20", "0", "20", "40", "60"]),
     ],
 )
 def test_ticks_stand_at_round_numbers(low: float, high: float, texts: list[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.report.test_html import Tree
 from understudy.charts import Matrix, SharesChart
 from understudy.release.card import (
+    INTERVALS_IN,
     MOST_FIGURES,
     CardFacts,
     ColumnNote,
@@ -21,7 +22,20 @@ from understudy.release.card import (
 from understudy.release.release import Release
 from understudy.release.statement import Statement
 from understudy.release.verify import check_page
-from understudy.report import Block, Code, Figure, FoldedBlocks, Gallery, Link, Page, TextTable, render_page
+from understudy.report import (
+    Beside,
+    Block,
+    Code,
+    Figure,
+    FoldedBlocks,
+    Gallery,
+    Link,
+    Page,
+    Paragraph,
+    TextTable,
+    prose,
+    render_page,
+)
 
 
 def _facts(release: Release, folder: Path) -> CardFacts:
@@ -35,6 +49,8 @@ def _blocks(page: Page) -> list[Block]:
             found += block.blocks
         if isinstance(block, Gallery):
             found += block.figures
+        if isinstance(block, Beside):
+            found += [one for part in block.parts for one in part]
     return found
 
 
@@ -50,7 +66,7 @@ def test_every_question_has_its_section(full_release: Release, full_folder: Path
     ]  # fmt: skip
     text = Tree(render_page(page)).text
     for part in (full_release.statement.promise, full_release.statement.ledger.head, "unasked", "95 %"):
-        assert part in text
+        assert prose(part) in text
     assert "is in the data could become at most" in text
     assert "exponential mechanism, rate" not in text
 
@@ -87,12 +103,16 @@ def test_what_the_columns_hold_is_told_where_the_schema_says_it(full_release: Re
     facts = _facts(full_release, full_folder)
     notes = (ColumnNote("wage", "Wage", "<b>before</b> tax", "euros", ""), ColumnNote("vote", "", "", "", "1 = yes; 2"))
     one_ways = tuple(OneWay(name, ("1", "2"), (3.0, 4.0), 1.0, "noisy counts") for name in ("wage", "vote", "other"))
-    page = build_card(replace(facts, columns=notes, one_ways=one_ways, pairs=()))
+    other = OneWay("rare", ("1", "2"), (3.0, 4.0), None, "counts of the model")
+    page = build_card(replace(facts, columns=notes, one_ways=(*one_ways, other), pairs=()))
+    said = [block.text for block in page.sections[2].blocks if isinstance(block, Paragraph)]
+    assert any(text.startswith("Noisy counts, unless said otherwise.") for text in said), "the usual stands once"
     remarks = {block.chart.caption: block.remark for block in _blocks(page) if isinstance(block, Figure)}
     assert remarks == {
-        "wage": "Wage. <b>before</b> tax. In euros. Noisy counts.",
-        "vote": "Labels 1 = yes; 2. Noisy counts.",
-        "other": "Noisy counts.",
+        "wage": "Wage. <b>before</b> tax. In euros.",
+        "vote": "Labels 1 = yes; 2.",
+        "other": "",
+        "rare": "Counts of the model.",
     }
     assert "b" not in {tag for tag, _ in Tree(render_page(page)).elements}
 
@@ -130,8 +150,10 @@ def test_snippets_name_the_file_that_is_there(plain_release: Release, plain_fold
     facts = _facts(plain_release, plain_folder)
     for several, file in ((False, "data.parquet"), (True, "data-1.parquet")):
         code = [block for block in _blocks(build_card(replace(facts, several=several))) if isinstance(block, Code)]
-        assert [block.language for block in code] == ["Python (pandas)", "R", "Stata"]
-        assert all(f'"{file}"' in block.text for block in code[:2])
+        assert {block.language for block in code} == {"Python (pandas)", "R", "Stata", INTERVALS_IN}
+        named = {block.language: block.text for block in code}
+        assert all(f'"{file}"' in named[language] for language in ("Python (pandas)", "R"))
+        assert named[INTERVALS_IN].endswith('print(us.pool(release, where={"sex": "F"}))')
 
 
 def test_a_release_without_a_claim_says_so_in_the_first_section(full_release: Release, full_folder: Path) -> None:

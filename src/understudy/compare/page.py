@@ -75,7 +75,8 @@ def build_page(study: Study) -> Page:
 
 
 def _recommended(study: Study) -> Section:
-    blocks: list[Block] = [*_standing(study), Verdicts(tuple(_card(study, one) for one in recommend(study)))]
+    found = levels(study)
+    blocks: list[Block] = [*_standing(study), Verdicts(tuple(_card(study, one, found) for one in recommend(study)))]
     if headlines(study):
         blocks.append(Paragraph(judged_by(study)))
     if study.confidential:
@@ -95,12 +96,29 @@ def _standing(study: Study) -> list[Block]:
     return [Paragraph(text + "If the study was stopped, the same command goes on with it.", strong=True)]
 
 
-def _card(study: Study, one: Recommendation) -> Verdict:
+def _card(study: Study, one: Recommendation, found: Sequence[MeanScore]) -> Verdict:
     light: Light = "good" if one.candidate else "fair" if one.tied else "unknown"
     answer = _capital(one.answer) if one.tied else one.answer
     if is_running(study, one.epsilon):
         answer = "Not known yet"
-    return Verdict(f"At ε = {spelled(one.epsilon)}", light, answer, one.grounds, None, "ranks" if study.runs else "")
+    grounds = f"{one.grounds} {_how_good(study, one, found)}".strip()
+    return Verdict(f"At ε = {spelled(one.epsilon)}", light, answer, grounds, None, "ranks" if study.runs else "")
+
+
+def _how_good(study: Study, one: Recommendation, found: Sequence[MeanScore]) -> str:
+    """The first score of whoever is named beside two real halves: the best of several may still be of no use."""
+    best = one.candidate or (one.tied[0] if one.tied else "")
+    for name in headlines(study)[:1]:
+        for level in found:
+            if (level.name, level.candidate, level.epsilon) == (
+                name,
+                best,
+                one.epsilon,
+            ) and level.yardstick is not None:
+                return (
+                    f"“{_capital(said(name))}” of {best}: {level.mean:.3g}; of two real halves: {level.yardstick:.3g}."
+                )
+    return ""
 
 
 def _errors(study: Study, found: Sequence[MeanScore]) -> tuple[Section, ...]:

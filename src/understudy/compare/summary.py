@@ -483,7 +483,8 @@ def _is_better(leads: Mapping[tuple[str, str], _Leads], one: str, other: str) ->
 
 
 def _listed(names: Sequence[str]) -> str:
-    return "; ".join(map(said, names))
+    """Scores as people say them, in quotes: their names hold commas."""
+    return _and([f"“{said(name)}”" for name in names]) if names else ""
 
 
 def _and(names: Sequence[str]) -> str:

@@ -482,6 +482,7 @@ class Unavailable:
 
 
 Outcome = float | Unavailable
+NO_RULES = "the schema states no rule"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ Plain data in, plain data out: nothing is computed from rows here. A score is re
 between them, the page says that the score cannot tell.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +23,17 @@ from understudy.charts import (
     Points,
     SharesChart,
     Side,
+    forest_axis,
     in_digits,
     percent,
+    real_and_made,
 )
 from understudy.errors import UsageError
-from understudy.evaluate.metric import NEAR, Detail, Result, Score
+from understudy.evaluate.glm import INTERCEPT
+from understudy.evaluate.metric import NEAR, NO_RULES, Detail, Result, Score
 from understudy.evaluate.suite import NOTICE, YARDSTICK, Evaluation
 from understudy.report import (
+    Beside,
     Block,
     BulletList,
     Figure,
@@ -50,7 +54,7 @@ MOST_POINTS = 1500
 MOST_FIGURES = 24
 MOST_GROUPS = 15
 MOST_COEFFICIENTS = 60
-PAIRS_IN_FULL = 6
+PAIRS_IN_FULL = 3
 """Pairs whose pictures stand open and tell the numbers of every cell; further ones are folded and smaller to load."""
 MOST_HINTS = 60
 """Columns up to which every cell of the matrix of pairs tells its numbers; of more columns the worst pairs do."""
@@ -58,6 +62,14 @@ NO_PROOF = (
     "This proves nothing about privacy, in either direction: rows that equal real ones may simply be common, and rows "
     "unlike all others may still reveal something. What protects people is the promise of the release."
 )
+LEAST_TOP, LEAST_GAP = 0.1, 0.01
+"""Distances of pairs, and differences of shares, at which shades are at their strongest, if none is larger: noise that
+hardly shows must not look alarming."""
+MOST_FURTHEST = 12
+MOST_BESIDE = 16
+"""Columns up to which the matrix of pairs leaves room for the list of pairs beside it."""
+FOREST_ROWS = 12
+"""Coefficients in one of several charts that stand side by side."""
 SPOKEN = {
     "marginals.two_way_mean": "pairs of columns, mean distance",
     "marginals.two_way_worst": "pairs of columns, largest distance",
@@ -103,7 +115,7 @@ SPOKEN = {
     "prediction.mean_loss": "prediction, mean loss",
     "prediction.worst_loss": "prediction, largest loss",
     "rules.broken": "rows that break a rule",
-    "disclosure.unique_matches": "real rows without a twin that are also synthetic rows",
+    "disclosure.unique_matches": "unique real rows that are also synthetic rows",
     "disclosure.equal_rows": "synthetic rows that equal a real one",
     "nist.match": "score of the 2018 challenge",
     "nist.clustering": "challenge: random triples of columns",
@@ -176,18 +188,20 @@ def _unread(evaluation: Evaluation) -> list[Block]:
 
 
 def _in_words(cards: Sequence[Verdict]) -> str:
-    """All answers in one or two sentences."""
-    judged = [card for card in cards if card.light != "unknown"]
-    if not judged:
+    """All answers in one sentence, and what has none in another."""
+    subjects = {
+        light: [card.subject or card.question for card in cards if card.light == light]
+        for light in ("good", "fair", "poor", "unknown")
+    }
+    said = [f"{light} on {_and(names)}" for light, names in subjects.items() if names and light != "unknown"]
+    if not said:
         return "No question could be answered from what was computed."
-    counts = {light: [card for card in judged if card.light == light] for light in ("good", "fair", "poor")}
-    words = [
-        f"{len(found)} {name}" for name, found in zip(("good", "fair", "poor"), counts.values(), strict=True) if found
-    ]
-    text = f"Of {len(judged)} questions that could be answered: {', '.join(words)}."
-    if counts["poor"]:
-        text += f" Look first at: {' '.join(card.question for card in counts['poor'])}"
-    return text
+    text = f"{'; '.join(said).capitalize()}."
+    return f"{text} No answer on {_and(subjects['unknown'])}." if subjects["unknown"] else text
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def verdicts(evaluation: Evaluation) -> tuple[Verdict, ...]:
@@ -237,6 +251,8 @@ def _place(score: Score) -> float | None:
 def _answer(score: Score, light: Light) -> str:
     if light == "good" and score.reading.endswith("as close as two real halves"):
         return "As close as fresh real rows"
+    if light == "poor" and score.place is not None and score.place >= 1:
+        return "No better than unrelated columns"
     return _ANSWERS[light]
 
 
@@ -263,7 +279,8 @@ def _of_tables(evaluation: Evaluation, name: str, detail: str, question: str, mo
     names = " × ".join(str(value) for key, value in worst.items() if key.startswith("column_"))
     sentence += f". Furthest off: {names}, {percent(cast(float, worst['distance']))}."
     far = "all values equal" if detail == "columns" else "unrelated columns"
-    return Verdict(question, light, _answer(score, light), sentence, _between(score, far), more)
+    subject = "single columns" if detail == "columns" else f"{detail} of columns"
+    return Verdict(question, light, _answer(score, light), sentence, _between(score, far), more, subject)
 
 
 _SEPARATORS = {"cart": "A tree", "logistic": "A regression"}
@@ -279,41 +296,41 @@ def _of_classifier(evaluation: Evaluation) -> Verdict | None:
     result = _result(evaluation, "specks")
     if result is None:
         return None
+    question, subject = "Can a classifier tell them apart?", "a classifier's test"
     score = max((result.score(name) for name in _SEPARATORS), key=_told_apart)
     light = light_of(score)
     if score.value is None:
-        return Verdict("Can a classifier tell them apart?", light, _ANSWERS[light], f"Not computed: {score.why_not}.")
+        return Verdict(question, light, _ANSWERS[light], f"Not computed: {score.why_not}.", subject=subject)
     named = _SEPARATORS[score.name]
     sentence = f"{named} separates real from synthetic rows by {in_digits(score.value)}, on a scale from 0 to 1"
     if score.yardstick is not None:
         sentence += f"; two real halves by {in_digits(score.yardstick)}"
     telling = [str(row["column"]) for detail in result.details if detail.name == "columns" for row in detail.records(3)]
-    sentence += f". Most telling by a regression: {', '.join(telling)}." if telling else "."
+    sentence += f". Most telling: {_and(telling)}." if telling and light != "good" else "."
     answer = {"good": "Hardly", "fair": "In part", "poor": "Yes", "unknown": "Cannot tell"}[light]
-    return Verdict("Can a classifier tell them apart?", light, answer, sentence, _between(score), "classifier")
+    return Verdict(question, light, answer, sentence, _between(score), "classifier", subject)
 
 
 def _of_models(evaluation: Evaluation) -> Verdict | None:
-    question = "Do models and their intervals agree?"
+    question, subject = "Do models and their intervals agree?", "models"
     result = _result(evaluation, "ci_overlap") or _result(evaluation, "regression")
     if result is None:
         if "ci_overlap" not in evaluation.left_out:
             return None
-        return Verdict(
-            question, "unknown", "Not asked", "No model was named; give a formula such as income ~ age + sex."
-        )
+        ask = "No model was named; give a formula such as income ~ age + sex."
+        return Verdict(question, "unknown", "Not asked", ask, subject=subject)
     score = result.headline
     light = light_of(score)
     if score.value is None:
-        return Verdict(question, light, _ANSWERS[light], f"Not computed: {score.why_not}.")
+        return Verdict(question, light, _ANSWERS[light], f"Not computed: {score.why_not}.", subject=subject)
     if result.metric == "ci_overlap":
         sentence = f"Confidence intervals overlap by {percent(score.value)} on average"
         line = None if score.yardstick is None else percent(score.yardstick)
     else:
         sentence = f"Coefficients differ by {in_digits(score.value)} standard errors on average"
         line = None if score.yardstick is None else in_digits(score.yardstick)
-    sentence += f"; those of two real halves, {line}." if line else "."
-    return Verdict(question, light, _answer(score, light), sentence, _between(score), "models")
+    sentence += f"; those of two real halves by {line}." if line else "."
+    return Verdict(question, light, _answer(score, light), sentence, _between(score), "models", subject)
 
 
 def _of_prediction(evaluation: Evaluation) -> Verdict | None:
@@ -323,25 +340,23 @@ def _of_prediction(evaluation: Evaluation) -> Verdict | None:
     score = result.headline
     light = light_of(score)
     sentence = f"Trained on synthetic rows, a tree loses {_small(score.value or 0.0)} of its area under the curve"
-    sentence += f"; on other real rows, {_small(score.yardstick)}." if score.yardstick is not None else "."
-    return Verdict(
-        "Do models trained on it predict real rows?", light, _answer(score, light), sentence, _between(score)
-    )
+    sentence += f"; on other real rows {_small(score.yardstick)}." if score.yardstick is not None else "."
+    question = "Do models trained on it predict real rows?"
+    return Verdict(question, light, _answer(score, light), sentence, _between(score), subject="prediction")
 
 
 def _of_rules(evaluation: Evaluation) -> Verdict | None:
     result = _result(evaluation, "rules")
-    if result is None:
+    if result is None or result.why_not == NO_RULES:
         return None
     question, value = "Are the rules of the schema kept?", result.value
     if value is None:
-        return Verdict(question, "unknown", "No rules", f"Not computed: {result.why_not}.")
+        return Verdict(question, "unknown", "Cannot tell", f"Not computed: {result.why_not}.", subject="rules")
     real = result.yardstick or 0.0
     light: Light = "good" if value <= real + 0.0005 else "fair" if value <= real + 0.01 else "poor"
     answer = "Yes" if value == 0 else {"good": "As in the real table", "fair": "Nearly", "poor": "No"}[light]
-    return Verdict(
-        question, light, answer, f"{percent(value)} of the synthetic rows break one; of the real rows {percent(real)}."
-    )
+    sentence = f"{percent(value)} of the synthetic rows break one; of the real rows {percent(real)}."
+    return Verdict(question, light, answer, sentence, subject="rules")
 
 
 def _of_groups(evaluation: Evaluation) -> Verdict | None:
@@ -349,15 +364,21 @@ def _of_groups(evaluation: Evaluation) -> Verdict | None:
     if not groups:
         return None
     worst = groups[0]
-    distance, line = cast(float, worst["distance"]), cast(float, worst["yardstick"])
-    light: Light = "good" if distance - line <= 0.03 else "fair" if distance - line <= 0.1 else "poor"
+    light = _group_light(worst)
     answer = {"good": "Not noticeably", "fair": "Somewhat", "poor": "Yes"}[light]
-    lost = "" if worst["synthetic_rows"] else "It has no synthetic rows. "
-    sentence = (
-        f"{lost}Worst of {len(groups):,} groups: {worst['column']} = {worst['group']}, {worst['real_rows']:,} rows, "
-        f"whose other columns are off by {percent(distance)} on average; two real halves of it by {percent(line)}."
-    )
-    return Verdict("Does any subgroup suffer?", light, answer, sentence, None, "groups")
+    named = f"{worst['column']} = {worst['group']} ({worst['real_rows']:,} real rows)"
+    sentence = f"Worst of {len(groups):,} groups: {named}"
+    if worst["synthetic_rows"]:
+        distance, line = (percent(cast(float, worst[key])) for key in ("distance", "yardstick"))
+        sentence += f", whose other columns are off by {distance} on average; two real halves of it by {line}."
+    else:
+        sentence += " has no synthetic row at all."
+    return Verdict("Does any subgroup suffer?", light, answer, sentence, None, "groups", "subgroups")
+
+
+def _group_light(group: Mapping[str, object]) -> Light:
+    beyond = cast(float, group["distance"]) - cast(float, group["yardstick"])
+    return "good" if beyond <= 0.03 else "fair" if beyond <= 0.1 else "poor"
 
 
 def _of_copies(evaluation: Evaluation) -> Verdict | None:
@@ -372,11 +393,11 @@ def _of_copies(evaluation: Evaluation) -> Verdict | None:
         f"{percent(made)} of the synthetic rows equal a row of one half of the real table; so do {percent(held)} of "
         "the real rows of the other half. No proof of privacy either way."
     )
-    return Verdict("Are rows copied?", light, answer, sentence, None, "nearest")
+    return Verdict("Are rows copied?", light, answer, sentence, None, "nearest", "copied rows")
 
 
 def _small(value: float) -> str:
-    return "less than 0.001" if 0 < value < 0.001 else in_digits(value)
+    return "less than 0.001" if 0 < value < 0.001 else f"{value:.2g}"
 
 
 def _records(evaluation: Evaluation, name: str) -> list[dict[str, object]]:
@@ -444,14 +465,13 @@ def _pairs(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         told = len(names) <= MOST_HINTS or _both(row) in anchors
         hint = f"{pair[0]} × {pair[1]}: {percent(distance)}{halves}" if told else ""
         cells.append(MatrixCell(place[second], place[first], distance, hint, anchors.get(_both(row), others)))
-    top = max(cast(float, records[0]["distance"]), 1e-9)
-    matrix = Matrix("Distance of every pair of columns", names, names, tuple(cells), top)
+    top = max(cast(float, records[0]["distance"]), LEAST_TOP)
+    matrix = Matrix("Distance of every pair of columns", names, names, tuple(cells), top, unit="share")
     distances = np.array([cast(float, row["distance"]) for row in records])
     led = " Framed cells lead to their picture below." if drawn else ""
-    blocks: list[Block] = [
-        Paragraph(_quantiles("Distances of pairs", distances) + led),
-        Figure(matrix, numbers=f"{numbers}/marginals.pairs.csv"),
-    ]
+    picture, furthest = Figure(matrix, numbers=f"{numbers}/marginals.pairs.csv"), _furthest(records)
+    blocks: list[Block] = [Paragraph(_quantiles("Distances of pairs", distances, percent) + led)]
+    blocks += [Beside(((picture,), (furthest,)))] if len(names) <= MOST_BESIDE else [picture, furthest]
     if missing:
         blocks.append(Paragraph(_why_not_drawn(missing[0], len(drawn), len(records)), anchor=MORE_PAIRS))
     galleries = [
@@ -467,6 +487,21 @@ def _pairs(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
     return (Section("Pairs", question, tuple(blocks), "pairs"),)
 
 
+def _furthest(records: Sequence[Mapping[str, object]]) -> TextTable:
+    """The pairs that are furthest off, each beside its yardstick."""
+    header = ("Pair", "Distance", "Two real halves")
+    rows = tuple(
+        (
+            f"{row['column_1']} × {row['column_2']}",
+            percent(cast(float, row["distance"])),
+            "–" if row["yardstick"] is None else percent(cast(float, row["yardstick"])),
+        )
+        for row in records[:MOST_FURTHEST]
+    )
+    caption = "The pairs that are furthest off." if len(records) > len(rows) else "All pairs, the furthest off first."
+    return TextTable(header, rows, caption, frozenset(header[1:]))
+
+
 def _names_in_order(evaluation: Evaluation, records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
     """Columns of codes in the schema's order, as the pictures have them, else as the pairs do."""
     drawn = dict.fromkeys(str(row["column"]) for row in _records(evaluation, "columns"))
@@ -474,13 +509,10 @@ def _names_in_order(evaluation: Evaluation, records: Sequence[Mapping[str, objec
     return tuple(name for name in drawn if name in met) if set(met) <= set(drawn) else tuple(met)
 
 
-def _quantiles(what: str, values: Floats) -> str:
+def _quantiles(what: str, values: Floats, spelled: Callable[[float], str] = in_digits) -> str:
     """The middle, the upper hundredth and the largest of many numbers: a mean alone hides the worst."""
-    middle, high, largest = np.quantile(values, [0.5, 0.99, 1.0]).tolist()
-    return (
-        f"{what}, {len(values):,} in all: half are below {in_digits(middle)}, 99 in 100 below {in_digits(high)}, "
-        f"the largest is {in_digits(largest)}."
-    )
+    middle, high, largest = map(spelled, np.quantile(values, [0.5, 0.99, 1.0]).tolist())
+    return f"{what}, {len(values):,} in all: half are below {middle}, 99 in 100 below {high}, the largest is {largest}."
 
 
 MORE_PAIRS = "more-pairs"
@@ -532,7 +564,7 @@ def _pair_figures(
         for row in rows
     ]  # fmt: skip
     top = max(max(real, made) for _, _, real, made in shares) or 1.0
-    most = max(abs(made - real) for _, _, real, made in shares) or 1.0
+    most = max(LEAST_GAP, *(abs(made - real) for _, _, real, made in shares))
     figures = []
     for what in ("real", "synthetic", "difference"):
         cells = []
@@ -542,7 +574,7 @@ def _pair_figures(
             cells.append(MatrixCell(row, column, value, hint if told else ""))
         signed = what == "difference"
         caption, end = f"{pair[0]} × {pair[1]}: {what}", most if signed else top
-        chart = Matrix(caption, lines, columns, tuple(cells), end, signed, small=True, root=not signed)
+        chart = Matrix(caption, lines, columns, tuple(cells), end, signed, small=True, root=not signed, unit="share")
         figures.append(Figure(chart, anchor=anchor if what == "real" else ""))
     return tuple(figures)
 
@@ -567,7 +599,7 @@ def _associations(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
             hint = f"{first} × {second}: {in_digits(value or 0.0)}" if told else ""
             cells.append(MatrixCell(place[second], place[first], value, hint))
         signed = what == "difference"
-        top = max(float(gaps.max()), 1e-3) if signed else 1.0  # on a scale to 1 most differences could not be seen
+        top = max(float(gaps.max()), LEAST_TOP) if signed else 1.0  # on a scale to 1 most could not be seen
         figures.append(Figure(Matrix(what, names, names, tuple(cells), top, signed, small=True)))
     worst = max(known, key=lambda row: abs(cast(float, row["synthetic"]) - cast(float, row["real"])))
     text = (
@@ -589,8 +621,8 @@ def _classifier(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         if detail.name == "columns" and rows:
             labels = tuple(str(row["column"]) for row in rows)
             amounts = Amounts("made", "weight", tuple(cast(float, row["spread"]) for row in rows))
-            chart = SharesChart("What gives the synthetic rows away", labels, (amounts,), unit="number")
-            remark = "How much each column moves a regression's log odds of being synthetic (standard deviation)."
+            chart = SharesChart("What gives synthetic rows away", labels, (amounts,), unit="number")
+            remark = "How much each column moves a regression's log odds that a row is synthetic (standard deviation)."
             figures.append(Figure(chart, remark=remark))
     if not figures:
         return ()
@@ -608,7 +640,8 @@ def _scores(detail: Detail) -> Figure:
         Amounts("made", "synthetic", tuple(cast(float, row["synthetic_share"]) for row in rows)),
     )
     name = detail.name.removesuffix("_scores")
-    return Figure(SharesChart(f"How likely to be synthetic a {name} thinks each row", labels, amounts, len(labels)))
+    name = "regression" if name == "logistic" else name
+    return Figure(SharesChart(f"Probability of being synthetic, by a {name}", labels, amounts, len(labels)))
 
 
 def _models(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
@@ -624,36 +657,40 @@ def _models(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         )
         numbers_of = None if None in made else cast(tuple[float, float, float], made)
         rows.append(IntervalRow(str(row["coefficient"]), cast(tuple[float, float, float], real), numbers_of))
-    shown = (
-        f" The {len(rows)} of {details[0].table.num_rows:,} that agree least."
-        if len(rows) < details[0].table.num_rows
-        else ""
-    )
-    blocks: tuple[Block, ...] = (
-        *(Paragraph(note) for note in result.notes[:1]),
-        Figure(Forest(f"Coefficients with 95 % intervals, smallest overlap first.{shown}", tuple(rows))),
-        _file(numbers, f"{result.metric}.coefficients"),
-    )
-    return (Section("Models", "Would a regression say the same?", blocks, "models"),)
+    every = details[0].table.num_rows
+    shown = f" Drawn: the {len(rows)} of {every:,} that agree least." if len(rows) < every else ""
+    text = f"{' '.join(result.notes[:1])} Coefficients with their 95 % intervals, smallest overlap first.{shown}"
+    blocks: list[Block] = [Paragraph(text.strip())]
+    for alone in (row for row in rows if row.name == INTERCEPT):
+        blocks.append(Paragraph(f"The intercept is not drawn: {real_and_made(alone)}."))
+    rows = [row for row in rows if row.name != INTERCEPT]
+    axis, parts = forest_axis(rows), range(0, len(rows), FOREST_ROWS)
+    charts = [tuple(rows[start : start + FOREST_ROWS]) for start in parts]
+    captions = [f"Coefficients {start + 1} to {start + len(part)}" for start, part in zip(parts, charts, strict=True)]
+    blocks.append(Gallery(tuple(Figure(Forest(text, part, axis)) for text, part in zip(captions, charts, strict=True))))
+    blocks.append(_file(numbers, f"{result.metric}.coefficients"))
+    return (Section("Models", "Would a regression say the same?", tuple(blocks), "models"),)
 
 
 def _groups(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
     rows = _records(evaluation, "groups")
     if not rows:
         return ()
-    header = ("Group", "Real rows", "Synthetic rows", "Distance", "Two real halves")
+    header = ("Group", "Distance", "Two real halves", "Real rows", "Synthetic rows")
     body = tuple(
         (
             f"{row['column']} = {row['group']}",
-            f"{row['real_rows']:,}",
-            f"{row['synthetic_rows']:,.0f}",
             percent(cast(float, row["distance"])),
             percent(cast(float, row["yardstick"])),
+            f"{row['real_rows']:,}",
+            f"{row['synthetic_rows']:,.0f}",
         )
         for row in rows[:MOST_GROUPS]
     )
+    plain: Literal[""] = ""
+    lights = tuple((plain, _group_light(row), plain, plain, plain) for row in rows[:MOST_GROUPS])
     caption = f"The {len(body)} worst of {len(rows):,} groups with at least 100 real rows."
-    table = TextTable(header, body, caption, frozenset(header[1:]))
+    table = TextTable(header, body, caption, frozenset(header[1:]), lights)
     question = "Within each group, how far off are the other columns? The furthest beyond chance first."
     return (Section("Subgroups", question, (table, _file(numbers, "pictures.groups")), "groups"),)
 
@@ -663,10 +700,11 @@ def _map(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
     if points is None:
         return ()
     x, y = (np.asarray(points[name]) for name in ("x", "y"))
-    ends = (float(x.min()), float(x.max()), float(y.min()), float(y.max()))
+    left, right, low, high = np.quantile([x, y], [0.005, 0.995], axis=1).T.ravel().tolist()
+    ends = (left, right, low, high)
     axes = _records(evaluation, "map_axes")
     names = [
-        f"{way}, {percent(cast(float, row['share_of_variance']))} of the variance, above all of {row['columns']}"
+        f"{way}, {percent(cast(float, row['share_of_variance']))} of the variance, mostly of {row['columns']}"
         for way, row in zip(("Across", "upward"), axes, strict=True)
     ]
     figures = []
@@ -688,7 +726,7 @@ def _map(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
             )
         )
     question = "Do synthetic rows lie where real rows lie, with as many in each cluster?"
-    axes_text = Paragraph(f"{'; '.join(names)}.")
+    axes_text = Paragraph(f"{'; '.join(names)}. Rows far outside are drawn at the edge.")
     blocks = (axes_text, Gallery(tuple(figures)), _file(numbers, "pictures.map"))
     return (Section("Map", question, blocks, "map"),)
 
@@ -705,7 +743,7 @@ def _nearest(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         Amounts("made", "synthetic rows", tuple(cast(float, row["synthetic_share"]) for row in rows[: last + 1])),
     )
     bins = len(labels) if len(labels) > 12 else 0
-    chart = SharesChart("Columns that differ from the nearest real row", labels, amounts, bins)
+    chart = SharesChart("Columns in which a row differs from the nearest real row", labels, amounts, bins)
     blocks = (Paragraph(NO_PROOF, strong=True), Figure(chart), _file(numbers, "pictures.nearest"))
     question = "Are synthetic rows nearer to real rows than other real rows are?"
     return (Section("Nearest rows", question, blocks, "nearest"),)

@@ -14,7 +14,7 @@ rows and from real rows of one half to the rows of the other half.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -160,21 +160,19 @@ class _Levels:
 
 
 def _levels(pair: TablePair, name: str) -> _Levels:
-    """Bins in runs of neighbours, of labels the most frequent ones and the others together."""
+    """Bins, and many ascending numbers, in runs of neighbours; of labels the most frequent and the others together."""
     size, codec = pair.codec.domain.sizes[name], pair.codec
     kinds = _kinds(codec, name)
-    bins = kinds.count("bin")
     often = np.sum([np.bincount(rows.codes[name], minlength=size) for rows in (pair.real, *pair.copies)], axis=0)
     place = np.zeros(size, np.int64)
     names: list[str] = []
-    if bins:
-        room = MOST_SIDE - sum(bool(often[code]) for code in range(bins, size))
-        run = math.ceil(bins / max(room, 3))
-        place[:bins] = np.arange(bins) // run
-        for start in range(0, bins, run):
-            ends = codec.describe(name, start), codec.describe(name, min(start + run, bins) - 1)
-            names.append(ends[0] if ends[0] == ends[1] else f"{ends[0].split(',')[0]},{ends[1].split(',')[-1]}")
-    rest = [code for code in range(bins, size) if often[code]]
+    bins, numbers = kinds.count("bin"), _numbers(codec, name, kinds.count("label"))
+    room = max(3, MOST_SIDE - sum(bool(often[code]) for code in range(bins + numbers, size)))
+    runs = _even_runs(bins, room) if bins else _frequent_runs(often[:numbers], room)
+    for start, stop in runs:
+        place[start:stop] = len(names)
+        names.append(_run_name(codec.describe(name, start), codec.describe(name, stop - 1), bins=bool(bins)))
+    rest = [code for code in range(bins + numbers, size) if often[code]]
     order = sorted(rest, key=lambda code: -int(often[code]))
     kept = sorted(order if len(order) <= MOST_SIDE else order[: MOST_SIDE - 1])
     for code in kept:
@@ -185,6 +183,40 @@ def _levels(pair: TablePair, name: str) -> _Levels:
         place[others] = len(names)
         names.append("others")
     return _Levels(place, names)
+
+
+def _numbers(codec: TableCodec, name: str, labels: int) -> int:
+    """How many labels there are if they are ascending numbers, too many to be shown one by one; else 0."""
+    try:
+        values = [float(codec.describe(name, code)) for code in range(labels)]
+    except ValueError:
+        return 0
+    return labels if labels > MOST_SIDE and all(one < other for one, other in pairwise(values)) else 0
+
+
+def _even_runs(size: int, room: int) -> list[tuple[int, int]]:
+    run = math.ceil(size / room)
+    return [(start, min(start + run, size)) for start in range(0, size, run)]
+
+
+def _frequent_runs(often: Ints, room: int) -> list[tuple[int, int]]:
+    """Runs of neighbours with about as many rows each.
+
+    >>> _frequent_runs(np.array([8, 1, 1, 1, 1, 4]), 3)
+    [(0, 1), (1, 4), (4, 6)]
+    """
+    if not often.size:
+        return []
+    middles = (np.cumsum(often) - often / 2) / max(int(often.sum()), 1)
+    part = np.minimum((middles * room).astype(np.int64), room - 1)
+    ends = [*(np.flatnonzero(np.diff(part)) + 1).tolist(), len(often)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _run_name(first: str, last: str, *, bins: bool) -> str:
+    if first == last:
+        return first
+    return f"{first.split(',')[0]},{last.split(',')[-1]}" if bins else f"{first} to {last}"
 
 
 LEAST_GROUP = 100

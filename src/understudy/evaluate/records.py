@@ -20,6 +20,7 @@ from understudy.arrays import Bools
 from understudy.counts.kernels import flat_index
 from understudy.domain import StructuralZeros
 from understudy.evaluate.metric import (
+    NO_RULES,
     Context,
     Detail,
     Metric,
@@ -49,7 +50,7 @@ class RulesBroken(Metric):
         """The share of rows that break a rule, and which rule."""
         rules = pair.codec.structural_zeros
         if not rules:
-            return refused(self, "the schema states no rule")
+            return refused(self, NO_RULES)
         names = [_spelled(rule) for rule in pair.schema.rules]
         names += [f"{' goes with '.join(structural_zeros.clique)}" for structural_zeros in rules[len(names) :]]
         real = [_breaks(pair.real, structural_zeros) for structural_zeros in rules]

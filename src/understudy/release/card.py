@@ -44,12 +44,14 @@ from understudy.release.release import (
 from understudy.release.statement import COMPARED, Statement, charge_rows, charges_of_a_kind
 from understudy.release.statistics import PairTable, tables_of
 from understudy.report import (
+    Beside,
     Block,
     BulletList,
     Code,
     Figure,
     FoldedBlocks,
     Gallery,
+    KeyFacts,
     Light,
     Link,
     Page,
@@ -80,6 +82,7 @@ MOST_NUMBERS = 60
 
 
 MISPLACED = "Misplaced at most"
+MEASURED_TOGETHER = "Measured together: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,15 @@ class OneWay:
     origin: str
     bins: int = 0
     """How many of the codes, the first ones, are bins of numbers."""
+    unreadable: int | None = None
+    """The code of values that could not be read, if it is among them."""
+
+    @property
+    def hidden(self) -> int | None:
+        """The code of values that could not be read, where the noise shows no sign of any."""
+        if self.unreadable is None or self.values[self.unreadable] > max(self.half_width or 0.0, 0.5):
+            return None
+        return self.unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,41 +198,49 @@ def build_card(facts: CardFacts) -> Page:
 
 
 GOOD_FOR = (
-    "To learn what the table is like: its columns, their values, the relations that were measured.",
-    "To write and test programs, to teach, and to plan an analysis before applying for the real table.",
-    "To answer questions about the columns and pairs listed as measured below, within their error bars.",
+    "Learning what the table is like: its columns, their values, the relations that were measured.",
+    "Writing and testing programs, teaching, planning an analysis before applying for the real table.",
+    "Answers about the columns and pairs that are shown as measured below, within their error bars.",
 )
 NOT_FOR = (
-    "A row is not a person, and a row that looks like somebody says nothing about them.",
-    "A relationship that was not measured is the method's assumption, not a finding.",
-    "Counts smaller than the noise, and the absence of a rare combination, carry no information.",
+    "A row is not a person; one that looks like somebody says nothing about them.",
+    "A relation that was not measured is the method's assumption, not a finding.",
+    "Counts smaller than the noise, and rare combinations that do not occur, say nothing.",
     "Standard errors computed as if the rows were real are too small: noise comes on top.",
     "A value at the edge of a declared range may stand for values beyond it.",
 )
 
 
 def _what(facts: CardFacts) -> Section:
-    statement, columns = facts.statement, len(facts.one_ways)
-    bounded = "What anybody may learn about one unit is bounded, see below." if statement.claim else statement.odds
-    rows = f"{facts.sample.total:,} synthetic rows of {columns:,} columns"
-    blocks: list[Block] = [
+    statement = facts.statement
+    claim = statement.claim
+    amount = "no bound" if claim is None else f"ε = {claim[0]:.6g}" + (f", δ = {claim[1]:.6g}" if claim[1] else "")
+    known = (
+        ("Synthetic rows", f"{facts.sample.total:,}{' in each copy' if facts.several else ''}"),
+        ("Columns", f"{len(facts.one_ways):,}"),
+        ("Method", statement.method),
+        ("Privacy loss at most", amount),
+    )
+    bounded = "" if claim else f" {statement.odds}"
+    blocks: tuple[Block, ...] = (
+        KeyFacts(known),
         Paragraph(
-            f"{rows}, drawn from a model (method {statement.method}) that was fitted to noisy answers.", strong=True
+            f"A model was fitted to noisy answers; no row of the private table was copied.{bounded}", strong=True
         ),
-        Paragraph(f"No row was copied from the private table. {bounded}"),
-        Paragraph("Good for:"),
-        BulletList(GOOD_FOR),
-        Paragraph("Not to conclude:"),
-        BulletList(NOT_FOR),
-    ]
-    return Section("What this is", "Who may use it, for what, and for what not?", tuple(blocks), "what")
+        Beside(
+            (
+                (Paragraph("Good for", strong=True), BulletList(GOOD_FOR)),
+                (Paragraph("Not to be concluded", strong=True), BulletList(NOT_FOR)),
+            )
+        ),
+    )
+    return Section("What this is", "Who may use it, for what, and for what not?", blocks, "what")
 
 
 def _promise(statement: Statement) -> Section:
+    who = Paragraph(f"Who is protected: {wording.unit_text(statement.unit)}")
     blocks: list[Block] = [
-        Paragraph(statement.odds, strong=True),
-        Paragraph(statement.promise),
-        Paragraph(f"Who is protected: {wording.unit_text(statement.unit)}"),
+        Beside(((Paragraph(statement.odds, strong=True),), (Paragraph(statement.promise), who))),
         FoldedBlocks("Not protected, or outside the promise", (BulletList(statement.not_protected),)),
     ]
     if statement.left_out:
@@ -297,17 +317,19 @@ def _columns(facts: CardFacts) -> Section:
     """Every column with what it holds and its counts."""
     notes = {note.column: note for note in facts.columns}
     blocks: list[Block] = []
+    usual = max([one.origin for one in facts.one_ways], key=[one.origin for one in facts.one_ways].count, default="")
+    figures = tuple(_column(one, notes.get(one.column), usual) for one in facts.one_ways)
+    if figures:
+        numbers = _as_data(facts.one_ways)
+        told = f"{_capital(usual)}, unless said otherwise. Thin lines hold 95 % of what the noise does to each bar."
+        told += " Values that could not be read are shown where the noise does not hide them."
+        blocks += [Paragraph(told), Gallery(figures[:MOST_FIGURES]), Link("Numbers of these pictures (CSV)", numbers)]
+    if len(figures) > MOST_FIGURES:
+        blocks.append(FoldedBlocks(f"{len(figures) - MOST_FIGURES:,} more columns", (Gallery(figures[MOST_FIGURES:]),)))
     odd = tuple(one.text for one in facts.statement.odd)
     if odd:
         blocks.append(Paragraph("Look at this, estimated from the noisy answers:", strong=True))
         blocks.append(BulletList(odd[:MOST_SECTION_TABLES]))
-    figures = tuple(_column(one, notes.get(one.column)) for one in facts.one_ways)
-    if figures:
-        numbers = _as_data(facts.one_ways)
-        told = "Bars are counts of rows; the thin lines cover 95 % of what the noise may do to each bar by itself."
-        blocks += [Paragraph(told), Gallery(figures[:MOST_FIGURES]), Link("Numbers of these pictures (CSV)", numbers)]
-    if len(figures) > MOST_FIGURES:
-        blocks.append(FoldedBlocks(f"{len(figures) - MOST_FIGURES:,} more columns", (Gallery(figures[MOST_FIGURES:]),)))
     if not blocks:
         blocks.append(Paragraph("There is no column."))
     return Section(
@@ -315,13 +337,17 @@ def _columns(facts: CardFacts) -> Section:
     )
 
 
-def _column(one: OneWay, note: ColumnNote | None) -> Figure:
+def _column(one: OneWay, note: ColumnNote | None, usual: str) -> Figure:
+    """A column with what the schema says of it, and where its counts come from if that is not the usual."""
     half = () if one.half_width is None else (one.half_width,) * len(one.values)
-    chart = SharesChart(one.column, one.labels, (Amounts("made", "rows", one.values, half),), one.bins, "count")
+    kept = [place for place in range(len(one.labels)) if place != one.hidden]
+    labels, values = tuple(one.labels[place] for place in kept), tuple(one.values[place] for place in kept)
+    half = half[: len(values)]
+    chart = SharesChart(one.column, labels, (Amounts("made", "rows", values, half),), one.bins, "count")
     words = [] if note is None else [note.title, note.description, note.measured_in and f"In {note.measured_in}"]
     words += [] if note is None or not note.labels else [f"Labels {note.labels}"]
-    remark = ". ".join(word.rstrip(".") for word in (*words, one.origin[:1].upper() + one.origin[1:]) if word)
-    return Figure(chart, remark=f"{remark}.")
+    words += [] if one.origin == usual else [_capital(one.origin)]
+    return Figure(chart, remark=" ".join(f"{word.rstrip('.')}." for word in words if word))
 
 
 def _as_data(one_ways: tuple[OneWay, ...]) -> str:
@@ -347,19 +373,33 @@ def _pairs(facts: CardFacts) -> tuple[Section, ...]:
         first, second = sorted((pair.first, pair.second), key=place.__getitem__)
         known = "no bound is known" if pair.misplaced is None else f"at most {percent(pair.misplaced)} misplaced"
         cells.append(MatrixCell(place[second], place[first], pair.misplaced, f"{pair.first} × {pair.second}: {known}"))
-    blocks: list[Block] = [BulletList(facts.together)]
-    if cells:
+    if not cells:
+        blocks: list[Block] = [BulletList(facts.together)]
+    else:
         top = max([pair.misplaced or 0.0 for pair in facts.pairs], default=0.0) or 1.0
         summary = f"{len(cells):,} of {math.comb(len(names), 2):,} pairs of columns were measured together."
-        chart = Matrix("Pairs measured together", names, names, tuple(cells), top, summary=summary)
+        chart = Matrix("Pairs measured together", names, names, tuple(cells), top, summary=summary, unit="share")
         remark = (
             "Blank: never measured together. Framed: measured, but no bound is known. Shades: the largest "
             "share of records that the model may put into a wrong cell of the pair, with 95 % confidence."
         )
-        blocks.insert(0, Figure(chart, remark=remark))
+        others = [line for line in facts.together if not line.startswith(MEASURED_TOGETHER)]
+        blocks = [Paragraph(" ".join(others)), Figure(chart, remark=remark), _bounds(facts.pairs)]
     return (
         Section("Relations", "Which relations can this data show at all, and how well?", tuple(blocks), "relations"),
     )
+
+
+def _bounds(pairs: tuple[MeasuredPair, ...]) -> FoldedBlocks:
+    """The same as a table, the worst first."""
+    order = sorted(pairs, key=lambda pair: -2.0 if pair.misplaced is None else -pair.misplaced)
+    rows = tuple(
+        (f"{pair.first} × {pair.second}", "not known" if pair.misplaced is None else percent(pair.misplaced))
+        for pair in order[:MOST_SECTION_TABLES]
+    )
+    more = "" if len(rows) == len(order) else f" The first {len(rows)} of {len(order):,}."
+    table = TextTable(("Pair", MISPLACED), rows, f"The least certain first.{more}", frozenset({MISPLACED}))
+    return FoldedBlocks(f"{counted(len(order), 'pair')} as a table", (table,))
 
 
 def _technical(facts: CardFacts) -> Section:
@@ -435,22 +475,33 @@ def _rows(sample: SampleRows) -> Section:
         (
             Paragraph(f"The first {len(sample.rows):,} of {sample.total:,} synthetic rows, drawn from a model."),
             *([Paragraph(sample.remark)] if sample.remark else []),
-            TextTable(sample.header, sample.rows),
+            TextTable(sample.header, sample.rows, whole=_short(sample)),
         ),
     )
 
 
+INTERVALS_IN = "Python (understudy)"
+INTERVALS = (
+    "# numbers with honest intervals, from the noisy answers instead of the rows\n"
+    "import understudy as us\n\n"
+    'release = us.Release.load("FOLDER")\nprint(us.pool(release, where={{"{column}": "{label}"}}))'
+)
+MOST_LETTERS = 40
+"""Letters of the longest text up to which synthetic rows stand on one line each."""
 PANDAS, R, STATA = (
     'import pandas as pd\n\nrows = pd.read_parquet("{file}")\nrows.describe(include="all")',
     'library(arrow)\n\nrows <- read_parquet("{file}")\nsummary(rows)',
-    "* first, in a terminal, with the name of this folder:\n*   understudy sample FOLDER -o rows.dta\n"
-    "use rows.dta, clear\ndescribe",
+    "* in a terminal: understudy sample\n*     FOLDER -o rows.dta\nuse rows.dta, clear\ndescribe",
 )
+
+
+def _short(sample: SampleRows) -> bool:
+    return max((len(text) for row in (sample.header, *sample.rows) for text in row), default=0) <= MOST_LETTERS
 
 
 def _use(facts: CardFacts) -> Section:
     file = "data-1.parquet" if facts.several else "data.parquet"
-    snippets = (("Python (pandas)", PANDAS), ("R", R), ("Stata", STATA))
+    snippets = [("Python (pandas)", PANDAS), ("R", R), ("Stata", STATA)]
     files = (
         f"{file} holds the synthetic rows{', data-2.parquet and so on further copies' if facts.several else ''}.",
         "measurements.parquet holds every noisy answer with its noise scale; prefer it for plain counts.",
@@ -458,11 +509,21 @@ def _use(facts: CardFacts) -> Section:
         "statement.md is the privacy label; manifest.json lists a checksum for every file.",
     )
     blocks: tuple[Block, ...] = (
-        *(Code(language, text.format(file=file)) for language, text in snippets),
+        Beside(tuple((Code(language, text.format(file=file)),) for language, text in snippets)),
+        _intervals(facts),
         BulletList(files),
         Paragraph(facts.copies),
     )
     return Section("How to use it", "How do I read this data?", blocks, "use")
+
+
+def _intervals(facts: CardFacts) -> Code:
+    """How to ask the noisy answers, by the example of the first column with labels that can be typed."""
+    for one in facts.one_ways:
+        typed = f"{one.column}{one.labels[0] if one.labels else ''}"
+        if one.half_width is not None and one.labels and not one.bins and typed.replace("_", "").isalnum():
+            return Code(INTERVALS_IN, INTERVALS.format(column=one.column, label=one.labels[0]))
+    return Code(INTERVALS_IN, INTERVALS.format(column="COLUMN", label="LABEL"))
 
 
 def card_pictures(release: Release, what: str) -> Pictures:
@@ -474,7 +535,7 @@ def card_pictures(release: Release, what: str) -> Pictures:
         statement=statement,
         measured=(),
         together=_together(first),
-        one_ways=tuple(_one_way(name, first) for name in first.codec.domain.columns),
+        one_ways=_one_ways(first),
         sample=SampleRows((), (), 0),
         copies="",
         footer="",
@@ -494,7 +555,7 @@ def card_facts(release: Release, data: Path) -> CardFacts:
         statement=statement,
         measured=tuple(_measured_table(answer, first) for answer in first.transcript),
         together=_together(first),
-        one_ways=tuple(_one_way(name, first) for name in first.codec.domain.columns),
+        one_ways=_one_ways(first),
         sample=replace(_sample(data, release.config.rows[0]), remark=release.config.remark),
         copies=wording.copies_text(statement.copies, statement.copies_mode),
         footer=f"understudy {statement.versions.get('understudy', '')}, {statement.date}, run {statement.run}.",
@@ -635,13 +696,19 @@ def _together(fitted: Fitted) -> tuple[str, ...]:
     if 0 < len(seen) < pairs:
         shown = [f"{first} with {second}" for first, second in sorted(seen)[:MOST_PAIRS_NAMED]]
         more = len(seen) - len(shown)
-        lines.append("Measured together: " + "; ".join(shown) + (f"; and {more:,} more." if more else "."))
+        lines.append(MEASURED_TOGETHER + "; ".join(shown) + (f"; and {more:,} more." if more else "."))
     if len(seen) < pairs:
         lines.append("Any other relationship between columns follows from the method's assumptions, not from data.")
     unmeasured = sorted(set(names) - set().union(*tables)) if tables else sorted(names)
     if unmeasured:
         lines.append("In no query at all: " + ", ".join(unmeasured) + ".")
     return tuple(lines)
+
+
+def _one_ways(fitted: Fitted) -> tuple[OneWay, ...]:
+    codec = fitted.codec
+    found = ((_one_way(name, fitted), codec.unreadable_code(name)) for name in codec.domain.columns)
+    return tuple(replace(one, unreadable=code if code and code < len(one.labels) else None) for one, code in found)
 
 
 def _one_way(name: str, fitted: Fitted) -> OneWay:
@@ -655,9 +722,7 @@ def _one_way(name: str, fitted: Fitted) -> OneWay:
     for answer in fitted.transcript.of(Measurement):
         if answer.columns == (name,) and answer.shape == (size,):
             values = tuple(float(value) for value in answer.values[:shown])
-            return OneWay(
-                name, labels, values, half_width(answer.distribution), "noisy counts as measured, 95 % error bars", bins
-            )
+            return OneWay(name, labels, values, half_width(answer.distribution), "noisy counts as measured", bins)
     sums = [
         half_width(answer.distribution, math.prod(answer.shape) // size)
         for answer in fitted.transcript.of(Measurement)
