@@ -44,6 +44,8 @@ def test_without_missing_and_other_what_cannot_be_read_is_no_label():
     assert codes(CODEC, "blank", ["", "a", "zzz", None, "A"]) == [0, 1, 2, 2, 2]
     assert CODEC.describe("blank", 2) == "unreadable"
     assert CODEC.codes_matching("blank", "unreadable").tolist() == [2]
+    with pytest.raises(UsageError):
+        CODEC.codes_matching("blank", "zzz")
 
 
 @pytest.mark.parametrize(

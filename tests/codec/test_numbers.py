@@ -392,6 +392,17 @@ def test_floats_stay_inside_their_bin(edges):
     assert not (drawn == edges[1]).any()
 
 
+@pytest.mark.parametrize(
+    ("start", "stop"), [(0.1, 0.3), (0.3, 0.7), (-0.7, -0.1), (1.0, 2.0), (16777216.0, 16777220.0)]
+)
+def test_the_ends_of_singles_lie_in_their_bin_as_they_are_written(start, stop):
+    low, high = Continuum(single=True)._range(start, stop)
+    written = [float(str(np.float32(end))) for end in (low, high)]
+    assert start <= written[0] <= written[1] < stop
+    above = float(str(np.nextafter(np.float32(high), np.float32(np.inf))))
+    assert above >= stop, "no number of the bin is left out"
+
+
 def test_singles_are_read_back_into_their_bin():
     edges = [0.1, 0.3, 0.7]
     bins = np.repeat([0, 1], 2_000)
