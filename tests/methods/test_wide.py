@@ -31,6 +31,17 @@ def test_parts_hold_every_clique_once_and_few_cells(most):
     assert len(parts) == 1 or most < 10**6
 
 
+@pytest.mark.parametrize("most", [40, 300, 2000])
+def test_parts_of_larger_tables_hold_few_cells_too(most):
+    """Of three columns, tables of the same neighbourhood do not all fit into one part."""
+    domain = Domain.of(SIZES)
+    triples = [Clique(three) for three in itertools.combinations(domain.columns, 3)]
+    parts = parts_of(domain, triples, most)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(triples)))
+    for part in parts:
+        assert len(part) == 1 or sum(domain.cells(triples[place]) for place in part) <= most
+
+
 @pytest.mark.parametrize("kind", ["error", "gap"])
 def test_scores_of_parts_are_the_scores_of_all(kind):
     domain, rng = Domain.of(SIZES), np.random.default_rng(3)
