@@ -133,3 +133,20 @@ def test_every_day_of_the_calendar_is_found(moment: dt.date) -> None:
     clock = moment.time().replace(microsecond=0) if isinstance(moment, dt.datetime) else dt.time()
     seconds = (dt.datetime.combine(whole, clock) - dt.datetime(1970, 1, 1)) // dt.timedelta(seconds=1)
     assert iso_moments(pa.array([moment.isoformat()])).tolist() == [[seconds, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("year", [1600, 1700, 1900, 1999, 2000, 2024, 2100, 2400])
+def test_leap_days_exist_as_the_calendar_says(year: int) -> None:
+    text = f"{year}-02-29"
+    try:
+        expected = [(dt.date.fromisoformat(text) - dt.date(1970, 1, 1)).days * 86_400, 0, 0, 1]
+    except ValueError:
+        expected = [0, 0, 0, 0]
+    assert iso_moments(pa.array([text])).tolist() == [expected]
+
+
+def test_long_numbers_with_a_plus_are_read_beside_others() -> None:
+    texts = ["+1234567890.1234567", "1234567890.1234567", "x", None, "+0.25", "+12e30"]
+    found, fits = short_reals(pa.array(texts, pa.string()))
+    assert fits.tolist() == [True, True, False, False, True, True]
+    assert found.tolist() == [1234567890.1234567, 1234567890.1234567, 0.0, 0.0, 0.25, 12e30]

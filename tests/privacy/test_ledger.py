@@ -120,6 +120,11 @@ def test_concentrated_keeps_failing_steps_apart(tmp_path: Path) -> None:
     ledger.charge("people", run="first", method="aim", cost=failing, budget=budget)
     with pytest.raises(BudgetError, match="steps that may fail"):
         ledger.charge("people", run="second", method="aim", cost=failing, budget=budget)
+    left = ledger.balance("people").left
+    large = Budget(5.0, 1e-6)
+    with pytest.raises(BudgetError, match="largest request") as refused:  # too much ρ, and just the δ that is left
+        ledger.charge("people", run="second", method="aim", cost=large.cost("zcdp", left.delta), budget=large)
+    assert "steps that may fail" not in str(refused.value)
     ledger.charge("people", run="second", method="aim", cost=budget.cost("zcdp"), budget=budget)
 
 
