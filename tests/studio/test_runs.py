@@ -288,7 +288,7 @@ def test_a_draft_that_was_thrown_away_comes_back_as_it_was(workspace: Workspace)
 
 def test_a_folder_that_cannot_be_written_into_is_told_at_the_start(tmp_path: Path) -> None:
     (tmp_path / ".understudy-studio").write_text("", encoding="utf-8")
-    with pytest.raises(us.errors.UsageError, match=r"nothing can be written into .* --read-only"):
+    with pytest.raises(us.errors.UsageError, match=r"nothing can be written into .* read-only"):
         Client(tmp_path)
     assert Client(tmp_path, read_only=True).enter().get("/").status == 200
 

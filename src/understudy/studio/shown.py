@@ -1,15 +1,18 @@
 """The pages that show what there is: home, releases, the confidential comparison, the ledger.
 
-A release page holds what the release folder holds, and is made from it alone. Comparisons with the private table lie in
-a folder of their own, are shown on pages of their own that say so, and no release page links into them.
+A release page holds what the release folder holds, and is made from it alone. What would have made it on a command line
+and in Python stands there as somebody would type it, with the options that are not the usual ones. Comparisons with the
+private table lie in a folder of their own, are shown on pages of their own that say so, and no release page links into
+them.
 """
 
 import functools
 import importlib.util
 import json
+import shlex
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,6 @@ from starlette.responses import Response, StreamingResponse
 
 import understudy as us
 from understudy.report import TextTable, render_blocks, style_text
-from understudy.studio.commands import command_line, python_call
 from understudy.studio.guard import CARD_HEADERS, REPORT_POLICY, RefusedRequest
 from understudy.studio.pages import Handler, Studio, form_of, found_or_refused, go_to
 from understudy.studio.runs import StudioRun
@@ -209,11 +211,55 @@ def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, 
         "told": told,
         "statistics": table,
         "measured": _as_table(release.stats(), "What was measured with noise"),
-        "command_line": command_line(release, known),
-        "python_call": python_call(release, known),
+        "command_line": _command_line(release, known),
+        "python_call": _python_call(release, known),
         "folder_in_python": repr(place),
         "folder_in_r": json.dumps(place, ensure_ascii=False),
         "folder_in_sql": "'" + place.replace("'", "''") + "'",
+    }
+
+
+def _command_line(release: Any, known: Mapping[str, str]) -> str:
+    """The command that would do the same once more, into a folder of another name."""
+    said = {"schema": f"{release.folder.name}/schema.yaml", **_settings(release, known)}
+    pairs = [(name.replace("_", "-"), str(value)) for name, value in said.items()]
+    pairs += [("set", f"{name}={value}") for name, value in _options(release.config).items()]
+    words = [word for name, value in [*pairs, ("out", "RELEASE")] for word in (f"--{name}", value)]
+    return shlex.join(["understudy", "synthesize", known.get("table", "TABLE"), *words])
+
+
+def _python_call(release: Any, known: Mapping[str, str]) -> str:
+    """The call that would do the same once more."""
+    given = {**_settings(release, known), "out": "RELEASE"}
+    options = _options(release.config)
+    said = "".join(f"    {name}={value!r},\n" for name, value in given.items())
+    said += f"    options={options!r},\n" if options else ""
+    table, schema = known.get("table", "TABLE"), f"{release.folder.name}/schema.yaml"
+    return f"release = us.synthesize(\n    {table!r},\n    {schema!r},\n{said})"
+
+
+def _settings(release: Any, known: Mapping[str, str]) -> dict[str, object]:
+    """What is named however it is typed, in the order in which one thinks of it."""
+    config = release.config
+    found: dict[str, object] = {"method": config.method, "epsilon": config.epsilon, "delta": config.delta}
+    if config.rows_from == "given":
+        found["rows"] = config.rows[0]
+    if config.copies > 1:
+        found |= {"copies": config.copies, "copies_mode": config.copies_mode}
+    return (
+        found
+        | {"ledger": known.get("ledger", "ledger.db")}
+        | {name: value for name, value in known.items() if name == "dataset"}
+    )
+
+
+def _options(config: Any) -> dict[str, object]:
+    method = us.methods().get(config.method)
+    usual = {} if method is None else {one.name: one.default for one in method.options}
+    return {
+        name: value
+        for name, value in config.options.items()
+        if value is not None and (name not in usual or usual[name] != value)
     }
 
 

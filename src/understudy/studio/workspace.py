@@ -221,7 +221,7 @@ class Workspace:
             place.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             rule = f"nothing can be written into {str(self.root)!r}, where drafts and runs are kept."
-            fix = "Give the folder to the user that the studio runs as, or start it with --read-only."
+            fix = "Give the folder to the user that the studio runs as, or start a read-only one."
             raise us.errors.UsageError("folder", rule, fix) from error
         if place.is_symlink():
             raise us.errors.UsageError(KEPT, "is a link.", "Remove it: the studio keeps confidential files there.")
