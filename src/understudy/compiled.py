@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numba
 from numba import types
@@ -49,7 +49,7 @@ def compiled(*, allocates: bool = True) -> Callable[[Callable[..., object]], Any
     line search different models: releases from the same answers would no longer be the same.
     """
 
-    options = {"nogil": True} if allocates else _BARE
+    options: dict[str, Any] = {"nogil": True} if allocates else _BARE
 
     def decorate(function: Callable[..., object]) -> Any:  # what numba makes of a function has no useful static type
         with suppress(Exception):  # numba raises RuntimeError where no folder can be written, OSError if one vanishes
@@ -61,9 +61,9 @@ def compiled(*, allocates: bool = True) -> Callable[[Callable[..., object]], Any
     return decorate
 
 
-def _bare_options() -> dict[str, bool]:
+def _bare_options() -> dict[str, Any]:
     """The options of kernels without references, as far as this numba knows them: one of them is not public."""
-    options = {"nogil": True, "_nrt": False}
+    options: dict[str, Any] = {"nogil": True, "_nrt": False}
     try:
         numba.njit(**options)(lambda: None)
     except Exception:  # noqa: BLE001 - an option that is not known: kernels are then slower and the same
@@ -74,7 +74,7 @@ def _bare_options() -> dict[str, bool]:
 _BARE = _bare_options()
 
 
-def within_kernels(*, inline: str = "never") -> Callable[[Callable[..., object]], Any]:
+def within_kernels(*, inline: Literal["never", "always"] = "never") -> Callable[[Callable[..., object]], Any]:
     """Decorates a function that only kernels call, and that makes no array."""
     return numba.njit(inline=inline, **_BARE)  # type: ignore[no-any-return]
 
