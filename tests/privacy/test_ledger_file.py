@@ -135,7 +135,7 @@ def _execute(path: Path, statement: str) -> None:
         (_missing, "does not exist"),
         (_folder, "is not a file"),
         (_pipe, "is not a file"),
-        (_empty, "cut short"),
+        (_empty, "creation was interrupted"),
         (_text, "is not a ledger"),
         (_other_database, "is not a ledger"),
         (_newer, "has format 3"),
