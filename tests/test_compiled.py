@@ -25,10 +25,10 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from understudy import compiled as module
-from understudy.compiled import compiled
+from understudy.compiled import compiled, within_kernels
 
 KERNEL = """
-from understudy.compiled import compiled
+from understudy.compiled import compiled, within_kernels
 
 @compiled()
 def total(values):
@@ -219,3 +219,40 @@ def test_a_service_account_gets_its_release(tmp_path: Path) -> None:
 def test_no_kernel_may_reorder_sums() -> None:
     source = Path(module.__file__).parent
     assert not [path.name for path in source.rglob("*.py") if "fastmath=" in path.read_text(encoding="utf-8")]
+
+
+@compiled(allocates=False)
+def _last_of_each(values, starts, found):  # type: ignore[no-untyped-def]
+    for place in range(found.size):
+        found[place] = _last(values, starts[place], starts[place + 1])
+
+
+@within_kernels()
+def _last(values, start, stop):  # type: ignore[no-untyped-def]
+    for place in range(stop - 1, start - 1, -1):
+        if values[place] >= 0:
+            return values[place]
+    return -1
+
+
+def test_a_kernel_that_makes_no_array_counts_no_references() -> None:
+    values, starts, found = np.array([3, -1, -1, 5]), np.array([0, 2, 2, 4]), np.zeros(3, np.int64)
+    before = [sys.getrefcount(array) for array in (values, starts, found)]
+    _last_of_each(values, starts, found)
+    assert found.tolist() == [3, -1, 5]
+    assert [sys.getrefcount(array) for array in (values, starts, found)] == before
+    fresh = module.numba.njit(**module._BARE)(_last_of_each.py_func)
+    fresh(values, starts, found)
+    assert "NRT_incref" not in fresh.inspect_llvm(fresh.signatures[0])
+
+
+def test_without_the_option_kernels_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = module.numba.njit
+
+    def older(*given: Any, **options: Any) -> Any:
+        if "_nrt" in options:
+            raise TypeError("Unrecognized options: {'_nrt'}")
+        return real(*given, **options)
+
+    monkeypatch.setattr(module.numba, "njit", older)
+    assert module._bare_options() == {"nogil": True}
