@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.domain import Clique, Domain
-from understudy.methods.wide_columns import WideColumns, attached
+from understudy.methods.known_columns import WideColumns, attached
 
 DOMAIN = Domain.of({"wide": 300, "a": 4, "wider": 400, "b": 3, "one": 1})
 COUNTS = {name: np.full(size, 1200.0 / size) for name, size in DOMAIN.sizes.items()}

@@ -5,7 +5,7 @@ beside the rows and more where it is large; where it is so large that columns ta
 with a noisy count below `threshold` times σ are pooled, and more of them until `most_codes` are left. A column that
 still has more than `WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
 `selection_share`: how many rows its table is away from the product of its columns as they were measured; of wide
-columns, how many beyond a height that noise does not reach (`methods/wide_columns.py`). (4) The rest buys residuals of
+columns, how many beyond a height that noise does not reach (`methods/known_columns.py`). (4) The rest buys residuals of
 pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that wide
 columns hang on, and strong pairs without circles: those of `_MANY` codes or more on both sides where at least a quarter
 of the rows lie elsewhere than columns say. What the closed form of the strong pairs makes of all pairs between their
@@ -62,7 +62,7 @@ from understudy.arrays import Floats
 from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, ResidualTable, StructuralZeros
 from understudy.errors import ResourceError
 from understudy.methods.expected_gain import CellGain, expected_scatter, scatter_beyond, tickets
-from understudy.methods.known_columns import KnownColumns
+from understudy.methods.known_columns import PAIR_CELLS, KnownColumns, attached
 from understudy.methods.marginals import alone, at_costs, residuals_at_costs
 from understudy.methods.method import (
     Method,
@@ -85,7 +85,6 @@ from understudy.methods.record_synthesis import (
     laid_out_together,
 )
 from understudy.methods.rounds import RemainingBudget, live_columns, shares_of
-from understudy.methods.wide_columns import PAIR_CELLS, attached
 from understudy.models.estimation import NoisyTable
 from understudy.models.markov_field import fit_forest
 from understudy.models.model import Codes
@@ -200,12 +199,13 @@ class MixtureEnsemble(Method):
         if pairs:
             scored = _score_rounds(facts.has_public) * pairs
             noise = _score_scale(costs.scores, scored, facts.unit_rows)
-            what = f"score {pairs} pairs" + (", beside columns and beside the public table" if facts.has_public else "")
+            what = f"score {pairs} pairs" + (" twice" if facts.has_public else "")
             steps.append(Step(what, costs.scores, scored, noise, None))
         spent = sum((step.cost for step in steps), Cost())
         rest = noisy_step("measure", whole - spent, cells, facts.unit_rows)
         name = "measure chosen pairs" if pairs else "measure columns again"
         steps.append(Step(name, whole - spent, cells, rest.noise_scale, rest.expected_error))
+        beside = ", beside columns and beside the public table" if facts.has_public else ""
         groups = min(codes, max(self.most_groups, len(domain.columns)))
         fitting, members = self._fitting(groups, self.steps)
         moved = min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
@@ -222,7 +222,7 @@ class MixtureEnsemble(Method):
             synthesis + tables_bytes(facts, pairs, cells),
             seconds_for(facts, cells, pairs) + members * fitting.work(groups) / _WORK_PER_SECOND + moved,
             (
-                f"{pairs:,} pairs are scored. Which of them are scored again and which are measured, and at what cost, "
+                f"{pairs:,} pairs are scored{beside}. Which of them are scored again and which are measured, and at what cost, "
                 "is decided in the run. Where noise is small beside the rows, columns take less of the cost than said "
                 "here; where it is large they take more, up to all of it.",
             ),
