@@ -222,9 +222,9 @@ class MixtureEnsemble(Method):
             synthesis + tables_bytes(facts, pairs, cells),
             seconds_for(facts, cells, pairs) + members * fitting.work(groups) / _WORK_PER_SECOND + moved,
             (
-                f"{pairs:,} pairs are scored{beside}. Which of them are scored again and which are measured, and at what "
-                "cost, is decided in the run. Where noise is small beside the rows, columns take less of the cost than said "
-                "here; where it is large they take more, up to all of it.",
+                f"{pairs:,} pairs are scored{beside}. Which of them are scored again and which are measured, and at "
+                "what cost, is decided in the run. Where noise is small beside the rows, columns take less of the cost "
+                "than said here; where it is large they take more, up to all of it.",
             ),
             schedule=costs,
             after_counting=synthesis,
