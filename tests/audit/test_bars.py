@@ -32,7 +32,7 @@ OPEN = _columns(PAIR.columns[0], OpenCategory(name="job", most_labels=20))
 SPARSE = _columns(
     *(Integer(name=name, lower=0, upper=9999, bins=UniformBins(10_000), missing=False) for name in ("wage", "rent"))
 )
-TRAINING = {"columns_share": 0.8, "steps": 3, "hidden": 4, "latent": 2, "batch": 8, "components": 8, "rate": 0.4}
+TRAINING = {"columns_share": 0.95, "steps": 3, "hidden": 4, "latent": 2, "batch": 8, "components": 8, "rate": 0.4}
 
 
 @dataclass(frozen=True)

@@ -666,3 +666,29 @@ def test_days_that_mean_no_value():
         "[1900-01-01, 1901-01-01]",
     ]
     assert described(column, [dt.date(1900, 1, day) for day in (1, 2, 3)]) == ["missing", "missing", regular]
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (
+            Time(name="x", lower=dt.time(0), upper=dt.time(23, 59, 59), bins=UniformBins(24)),
+            ["00:00", "07:30:00", "23:59", "noon"],
+        ),
+        (
+            Date(name="x", lower=dt.date(2020, 1, 1), upper=dt.date(2020, 12, 31), bins=UniformBins(366)),
+            ["2020-01-01", "2020-02-29", "2020-12-31", "today"],
+        ),
+    ],
+)
+def test_long_columns_are_read_as_short_ones(column, texts):
+    codec = codec_of(column)
+    short = codec.encode("x", pa.array(texts)).tolist()
+    assert len(set(short)) == len(texts)
+    assert codec.encode("x", pa.array(texts * 2_000)).tolist() == short * 2_000
+
+
+def test_large_numbers_keep_their_decimals():
+    column = Float(name="x", lower=0.0, upper=1e14, decimals=2, bins=UniformBins(4), missing=False)
+    support = axis_of(column).support
+    assert support == Continuum(2, single=False)
