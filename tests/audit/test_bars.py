@@ -93,8 +93,8 @@ BARS = {
     "laplace, two copies": Bar("laplace", epsilon=6.0, copies=2),
     "mst, three copies of one model": Bar("mst", schema=PAIR, copies=3, copies_mode="resample"),
     "independent, open labels": Bar("independent", schema=OPEN),
-    "dpwgan": Bar("dpwgan", options=TRAINING, schema=PAIR),
-    "dpwgan, interrupted": Bar("dpwgan", options=TRAINING, schema=PAIR, interrupt=True),
+    "dpwgan": Bar("dpwgan", options=TRAINING, schema=PAIR, halved=8000),
+    "dpwgan, interrupted": Bar("dpwgan", options=TRAINING, schema=PAIR, interrupt=True, halved=8000),
     "a choice": Bar(("laplace", "independent"), epsilon=2.0, delta=0.0, choose=2.0),
     "a choice under δ": Bar(("mst", "independent"), epsilon=4.0, delta=1e-6, choose=2.0, schema=PAIR, halved=0),
 }

@@ -422,6 +422,12 @@ def _playable(game: Game) -> Game:
     return game
 
 
+def _only(names: Sequence[str]) -> str:
+    if len(names) != 1:
+        raise UsageError("methods", f"must be one unless one is chosen, got {len(names)}.", "Give choose=.")
+    return names[0]
+
+
 def _check_alone(**given: object) -> None:
     """Raises if a choice is given what only a single method takes."""
     for name, value in given.items():
