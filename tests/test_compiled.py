@@ -18,6 +18,7 @@ from threading import Thread
 from typing import Any
 from unittest import mock
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -241,18 +242,18 @@ def test_a_kernel_that_makes_no_array_counts_no_references() -> None:
     _last_of_each(values, starts, found)
     assert found.tolist() == [3, -1, 5]
     assert [sys.getrefcount(array) for array in (values, starts, found)] == before
-    fresh = module.numba.njit(**module._BARE)(_last_of_each.py_func)
+    fresh = numba.njit(**module._BARE)(_last_of_each.py_func)
     fresh(values, starts, found)
     assert "NRT_incref" not in fresh.inspect_llvm(fresh.signatures[0])
 
 
 def test_without_the_option_kernels_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = module.numba.njit
+    real = numba.njit
 
     def older(*given: Any, **options: Any) -> Any:
         if "_nrt" in options:
             raise TypeError("Unrecognized options: {'_nrt'}")
         return real(*given, **options)
 
-    monkeypatch.setattr(module.numba, "njit", older)
+    monkeypatch.setattr(numba, "njit", older)
     assert module._bare_options() == {"nogil": True}

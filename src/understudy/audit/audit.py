@@ -376,13 +376,6 @@ def audit(
     return replace(_audited(game, runs, confidence, progress or silent), notes=notes)
 
 
-def _only(methods: Sequence[str]) -> str:
-    """The one method that is audited where none is chosen among several."""
-    if len(methods) != 1:
-        raise UsageError("methods", f"must be one unless one is chosen, got {len(methods)}.", "Give choose=.")
-    return methods[0]
-
-
 def _audited(game: Game, runs: int, confidence: float, progress: Progress) -> Audit:
     began = time.process_time()
     progress.stage("prepare", 0.0)
