@@ -364,8 +364,7 @@ def audit(
     _check(runs, confidence)
     schema = default_schema() if schema is None else Schema.of(schema)
     names = (method,) if isinstance(method, str) else tuple(method)
-    usual = max((_usual_delta(name, options) for name in names), default=0.0)
-    budget = Budget(epsilon, usual if delta is None else delta)
+    budget = Budget(epsilon, _usual_delta(names, options) if delta is None else delta)
     if choose is not None:
         _check_alone(options=options, copies=copies != 1, public=public, interrupt=interrupt)
         game: Game = Choosing(schema, " or ".join(names), budget, {}, methods=names, choice=Budget(choose).epsilon)
@@ -397,10 +396,11 @@ def _audited(game: Game, runs: int, confidence: float, progress: Progress) -> Au
     )
 
 
-def _usual_delta(method: str, options: Mapping[str, object] | None) -> float:
-    candidate = Candidate.read(method)
-    known = method_named(candidate.method, {**dict(candidate.options), **(options or {})})
-    return 0.0 if known.currencies == ("pure",) and not known.spends_delta else 1e-6
+def _usual_delta(methods: Sequence[str], options: Mapping[str, object] | None) -> float:
+    """0 where all of these methods know pure ε alone."""
+    candidates = [Candidate.read(method) for method in methods]
+    known = [method_named(one.method, {**dict(one.options), **(options or {})}) for one in candidates]
+    return 0.0 if all(one.currencies == ("pure",) and not one.spends_delta for one in known) else 1e-6
 
 
 def _playable(game: Game) -> Game:
