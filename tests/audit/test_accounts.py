@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from understudy.audit.accounts import ClaimedAccount, PureAccount, TrainingAccount, _most_power
-from understudy.audit.bounds import EventRates
+from understudy.audit.bounds import ClaimedAccount, EventRates, PureAccount, TrainingAccount, _most_power
 from understudy.privacy.training import TrainingPart, parts_epsilon
 
 RUNS, CONFIDENCE = 10**9, 0.999

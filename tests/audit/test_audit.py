@@ -8,8 +8,8 @@ import pytest
 import understudy as us
 from tests.audit.halved import smaller_noise
 from tests.cli.terminal import run
-from understudy.audit.accounts import ClaimedAccount, RhoAccount
 from understudy.audit.audit import Audit, Samples, findings
+from understudy.audit.bounds import ClaimedAccount, RhoAccount
 from understudy.audit.games import Interrupted
 from understudy.audit.neighbours import in_words, worst_pairs
 from understudy.domain import Clique

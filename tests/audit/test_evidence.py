@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.audit.evidence import log_ratio, sampled_ratio
+from understudy.audit.games import log_ratio, sampled_ratio
 from understudy.counts.source import LabelCounts, OccupiedCells
 from understudy.domain import GROWTH_UNIT, Distribution
 from understudy.privacy.randomizer import Request

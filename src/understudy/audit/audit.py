@@ -4,12 +4,12 @@ Every run is a whole run (`games.py`): plan, charge, curator, noise of the opera
 tables are made from the schema (`neighbours.py`), so no private table is read and nothing here is confidential.
 
 1. Some pairs of neighbours are tried in a few runs each; the one whose sides differ most is taken.
-2. Half of the runs choose: of every number in `evidence.py` and every threshold the event that shows the largest bound.
+2. Half of the runs choose: of every number in `games.py` and every threshold the event that shows the largest bound.
 3. The other half tests: how often the chosen event occurs on either side, in bounds that hold together with the
    confidence, gives the result. What was chosen cannot have been fitted to the runs it is tested on.
 
 Two bounds share the allowed error: one for (ε, δ) as it is defined (`bounds.py`), and one for the account of all
-answers from which the claim was computed, written as an ε (`accounts.py`). Either above the claim is a violation. A
+answers from which the claim was computed, written as an ε (`bounds.py`). Either above the claim is a violation. A
 bound below the claim proves nothing about other tables, other events, or rarer ones: an audit finds faults and cannot
 show that there are none.
 """
@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from understudy.arrays import Floats
-from understudy.audit.accounts import ClaimedAccount
-from understudy.audit.bounds import EventRates
+from understudy.audit.bounds import ClaimedAccount, EventRates
 from understudy.audit.games import ANSWERS, Choosing, Game, Interrupted, Told
 from understudy.audit.neighbours import WorstPair, invented_public, worst_pairs
 from understudy.charts import Lines, Series
@@ -350,10 +349,9 @@ def audit(
         delta: the budget's δ; 0 for methods that know pure ε alone and 1e-6 for others when not given.
         runs: runs on either table; half of them choose the event, the other half test it.
         options: options of the method.
-        copies, copies_mode: as for `synthesize`.
-        public: a public table, for methods that use one; one is invented where the method needs it.
-        choose: audits the private choice among these methods (`compare --choose`), at this ε for the choice alone.
-        interrupt: breaks every run off at a random moment and takes it up again (`resume`); for methods that train.
+        copies, copies_mode, public: as for `synthesize`; a public table is invented where the method needs one.
+        choose: audits the private choice among these methods, at this ε for the choice alone.
+        interrupt: breaks every run off at a random moment and takes it up again; for methods that train.
         confidence: with which the bound holds.
         progress: called with how much is done.
 
@@ -369,8 +367,8 @@ def audit(
         _check_alone(options=options, copies=copies != 1, public=public, interrupt=interrupt)
         game: Game = Choosing(schema, " or ".join(names), budget, {}, methods=names, choice=Budget(choose).epsilon)
     else:
-        kind = Interrupted if interrupt else Game
-        game = _playable(kind(schema, _only(names), budget, options or {}, copies, copies_mode, public))
+        plain = (schema, _only(names), budget, options or {}, copies, copies_mode, public)
+        game = _playable((Interrupted if interrupt else Game)(*plain))
     notes = () if game.public is public else ("The public table was invented from the schema as well.",)
     return replace(_audited(game, runs, confidence, progress or silent), notes=notes)
 
