@@ -26,7 +26,11 @@ def _positional(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def _is_kernel(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     # numba compiles positional arguments only; kernels are private to their file.
-    return any(name in ast.unparse(decorator) for decorator in node.decorator_list for name in ("njit", "compiled"))
+    return any(
+        name in ast.unparse(decorator)
+        for decorator in node.decorator_list
+        for name in ("njit", "compiled", "within_kernels")
+    )
 
 
 def _is_command(path: Path) -> bool:
