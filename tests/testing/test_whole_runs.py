@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from tests.audit.halved import smaller_noise
-from understudy.audit.accounts import ClaimedAccount
 from understudy.audit.audit import Samples, findings
+from understudy.audit.bounds import ClaimedAccount
 from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
 from understudy.domain import Distribution
