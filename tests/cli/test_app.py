@@ -42,7 +42,7 @@ OPTIONS = {
     ("metrics",): [],
     ("audit",): [
         *("--schema", "--epsilon", "--delta", "--runs", "--set", "--copies", "--copies-mode", "--public"),
-        *("--confidence", "--out"),
+        *("--choose", "--interrupt", "--confidence", "--out"),
     ],
     ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--pair", "--seed", "--verbose", *DIALECT],
     ("compare",): [

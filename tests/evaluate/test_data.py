@@ -31,7 +31,7 @@ from understudy.evaluate.metric import (
     unread_columns,
 )
 from understudy.evaluate.page import build_report
-from understudy.report import render_page
+from understudy.report import prose, render_page
 from understudy.schema import Boolean, Category, Date, Float, Integer, OpenCategory, PrivateBins, Schema, Unit
 
 # Rows come in an order of their own, and equal rows are found exactly.
@@ -212,7 +212,7 @@ def test_labels_in_another_spelling_are_seen_and_said(people: Path) -> None:
     sentence = "sex: 51 % of the real values are not among its labels (examples are not shown)."
     assert told.sentences() == (sentence,)
     page = render_page(build_report(found))
-    assert sentence in page
+    assert prose(sentence) in page
     assert json.loads(json.dumps(found.to_json()))["unread"][0]["unreadable"] == pytest.approx(306 / 600)
 
 
@@ -225,7 +225,7 @@ def test_a_column_that_cannot_be_read_at_all_is_not_called_constant(people: Path
     (sex,) = [row for row in found["marginals"].detail("columns").records() if row["column_1"] == "sex"]
     assert sex["distance"] == 1.0
     page = render_page(build_report(found))
-    assert "100 % of the real values are not among its labels" in page
+    assert prose("100 % of the real values are not among its labels") in page
     assert "holds a single value in the real table." not in page
     assert "can read no value of sex" in page
 

@@ -13,6 +13,8 @@ from understudy.testing import cases as tables
 from understudy.testing.method_contract import CHECKS, MethodChecks
 
 PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
+# Of tables as small as these `ensemble` measures pairs only where noise hardly counts.
+PLENTY = [Budget(100.0), Budget(100.0, 1e-6)]
 ONE_WAY = (["registered"], ["voted"], ["age"])
 PAIRS = 60  # of neighbours for each method in every run of the suite; nightly as many as the contract asks for
 ENGINE_TOO = {name: put for name, put in PLACES.items() if name != "arrow"}
@@ -72,7 +74,7 @@ METHODS = {
     ),
     "ensemble": MethodChecks(
         "ensemble",
-        [PURE, CONCENTRATED],
+        [PURE, CONCENTRATED, *PLENTY],
         [["registered", "voted"], ["voted", "age"]],
         {"components": 8, "steps": 20, "most_records": 2000, "sweeps": 4},
     ),

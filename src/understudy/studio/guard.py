@@ -192,7 +192,7 @@ def _named_by(address: str) -> tuple[bool, str]:
     """Whether an address is for TLS, and the `Host` that browsers send for it: in ASCII, small, without a usual port.
 
     >>> _named_by("https://Studio.Ämter.example:443/")
-    (True, 'studio.xn--mter-loa.example')
+    (True, 'studio.xn--mter-koa.example')
     """
     try:
         parts = urlsplit(address)
