@@ -172,6 +172,17 @@ def test_what_was_typed_is_still_there_after_a_mistake(client: Client) -> None:
         assert said in answer.text
 
 
+@pytest.mark.parametrize("outside", ["../{name}.secret", "{parent}/{name}.secret"])
+def test_a_name_does_not_tell_what_lies_outside_of_the_folder(client: Client, folder: Path, outside: str) -> None:
+    name = outside.format(parent=folder.parent, name=folder.name)
+    pages = []
+    for there in (False, True):
+        if there:
+            (folder.parent / f"{folder.name}.secret").touch()
+        pages.append(offered(paid(client, finished(client), name=name).text)["name"])
+    assert pages[0] == pages[1]
+
+
 def test_the_name_of_a_run_that_failed_can_be_had_again(client: Client, draft: str, folder: Path) -> None:
     (folder / "people.csv").rename(folder / "gone.csv")
     run = client.post(f"{draft}/run", shown(client, draft, name="mine")).headers["location"]

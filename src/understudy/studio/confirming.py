@@ -125,9 +125,10 @@ def _is_taken(studio: Studio, name: str) -> bool:
 
 
 def _exists(workspace: Workspace, name: str) -> bool:
+    """Whether the folder holds something of that name; nothing is looked at outside of it."""
     try:
-        return (workspace.root / name).exists()
-    except (OSError, ValueError):  # no name that a folder could have
+        return (workspace.root / _release_name(name)).exists()
+    except (OSError, ValueError):  # no name that a release could have
         return False
 
 
