@@ -18,7 +18,7 @@ pytest.importorskip("starlette", reason="needs the extra [studio]")
 
 from tests.studio.client import Client
 from understudy.studio.runs import Runs, StudioRun
-from understudy.studio.workspace import Choices, Workspace, read_json
+from understudy.studio.workspace import Choices, Workspace, read_json, write_json
 
 
 def until(what: Callable[[], object], seconds: float = 120.0) -> None:
@@ -148,6 +148,28 @@ def test_a_run_that_works_is_not_started_or_forgotten(run: StudioRun, workspace:
     assert read_json(run.place / "state.json")["pid"] == number
     runs.cancel(run)
     until(lambda: not again(run, workspace).working)
+
+
+@pytest.mark.parametrize("meanwhile", ["released", "begun anew"])
+def test_a_run_that_came_to_its_end_meanwhile_is_not_taken_up_again(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """Whoever presses waits for the lock; what was on their page may be past when they get it."""
+    runs, spawned = Runs(workspace), list[Path]()
+    monkeypatch.setattr(Runs, "_spawn", lambda self, place: spawned.append(place))
+    run = runs.start({"kind": "trial", "name": "one"})
+    spawned.clear()
+    assert run.outcome == "interrupted"
+    if meanwhile == "released":
+        write_json(run.place / "end.json", {"outcome": "released"})
+    else:
+        runs.forget(run)
+        runs.start({"kind": "trial", "name": "one", "epsilon": 2.0})
+        spawned.clear()
+    kept = [again(run, workspace).settings, again(run, workspace).outcome]
+    runs.resume(run)
+    assert not spawned
+    assert [again(run, workspace).settings, again(run, workspace).outcome] == kept
 
 
 def test_a_look_at_a_run_does_not_keep_it_from_starting(workspace: Workspace) -> None:

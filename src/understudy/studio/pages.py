@@ -19,7 +19,7 @@ import understudy as us
 from understudy.report import render_blocks
 from understudy.studio import drafting, words
 from understudy.studio.guard import Doors, RefusedRequest
-from understudy.studio.runs import Runs, StudioRun, charged_since
+from understudy.studio.runs import RESUMABLE, Runs, StudioRun, charged_since
 from understudy.studio.workspace import DATABASES, Choices, DraftTable, Workspace, short_id
 
 Handler = Callable[[Request], Response]
@@ -450,7 +450,7 @@ def _run_action(studio: Studio, request: Request) -> Response:
     run, action = _found_run(studio, request), request.path_params["action"]
     if action == "cancel":
         studio.runs.cancel(run)
-    elif action == "resume" and run.outcome in ("interrupted", "cancelled"):
+    elif action == "resume" and run.outcome in RESUMABLE:
         studio.runs.resume(run)
     elif action == "forget" and not run.working:
         studio.runs.forget(run)

@@ -51,6 +51,8 @@ STANDINGS = {
     "failed": "It could not be done",
     "interrupted": "Interrupted",
 }
+RESUMABLE = ("interrupted", "cancelled")
+"""Outcomes of runs that can be taken up again."""
 _LOCK_SECONDS = 5.0
 _COUNT = "count.json"
 _STARTED: list[subprocess.Popen[bytes]] = []
@@ -183,7 +185,9 @@ class Runs:
     def resume(self, run: StudioRun) -> None:
         """Takes an interrupted run up again, under its charge; no second process where one is at work."""
         with self.workspace.lock:
-            if _is_working(run.place) or not run.place.is_dir():
+            # Looked at anew: while the lock was waited for, somebody else may have taken it up, to its end even.
+            now = _run_at(run.place)
+            if now is None or now.settings != run.settings or now.outcome not in RESUMABLE:
                 return
             # The number of the process that is gone may be somebody else's by now.
             for name in ("end.json", "cancel", "state.json"):
