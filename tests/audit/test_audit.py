@@ -1,6 +1,7 @@
 """An audit agrees with correct methods, refutes broken ones, and says what it did."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -8,14 +9,15 @@ import pytest
 import understudy as us
 from tests.audit.halved import smaller_noise
 from tests.cli.terminal import run
-from understudy.audit.audit import Audit, Samples, findings
-from understudy.audit.bounds import ClaimedAccount, RhoAccount
-from understudy.audit.games import Interrupted
+from understudy.audit.audit import Audit, Samples, findings, played
+from understudy.audit.bounds import ClaimedAccount, PureAccount, RhoAccount, VaryingAccount
+from understudy.audit.games import Interrupted, Told
 from understudy.audit.neighbours import in_words, worst_pairs
 from understudy.domain import Clique
 from understudy.errors import UsageError
 from understudy.privacy.cost import UNIT, Budget
 from understudy.privacy.curator import Curator
+from understudy.progress import silent
 from understudy.schema import Category, Schema, Unit
 from understudy.testing import cases
 from understudy.testing.replay import Leak
@@ -73,6 +75,24 @@ def test_chosen_and_tested_on_other_runs() -> None:
     samples = Samples(("nothing",), noise[0], noise[1])
     pure = ClaimedAccount(1.0, 0.0)
     assert findings(samples, pure, CONFIDENCE)[0].bound == 0.0
+
+
+def test_runs_do_not_decide_how_much_error_a_bound_may_have() -> None:
+    """Whether all runs have one account is seen afterwards: the bound by the claim is that of half the error anyway."""
+    half = 1 - (1 - CONFIDENCE) / 2
+    direct, by_account = findings(_laplace(1.0), VaryingAccount(1.0, 0.0), CONFIDENCE)
+    assert by_account is None
+    assert direct.bound == findings(_laplace(1.0), ClaimedAccount(1.0, 0.0), half)[0].bound
+    assert direct.bound < findings(_laplace(1.0), ClaimedAccount(1.0, 0.0), CONFIDENCE)[0].bound
+
+
+def test_prices_that_differ_between_runs_are_no_account() -> None:
+    class Wavering:
+        names = ("ratio",)
+        told = staticmethod(lambda pair, side: Told((0.0,), {}, accounts.pop()))
+
+    accounts: list[ClaimedAccount] = [PureAccount(1.0, 0.0, parts) for parts in ((0.5, 0.5), (0.4, 0.6)) * 2]
+    assert played(cast(Any, Wavering()), cast(Any, None), 2, silent)[1] == VaryingAccount(1.0, 0.0)
 
 
 def test_a_run_of_the_audit(found: Audit) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from understudy.arrays import Floats
-from understudy.audit.bounds import ClaimedAccount, EventRates
+from understudy.audit.bounds import ClaimedAccount, EventRates, VaryingAccount
 from understudy.audit.games import ANSWERS, Choosing, Game, Interrupted, Told
 from understudy.audit.neighbours import WorstPair, invented_public, worst_pairs
 from understudy.charts import Lines, Series
@@ -128,7 +128,7 @@ class Finding:
 
 def findings(samples: Samples, account: ClaimedAccount, confidence: float) -> tuple[Finding, Finding | None]:
     """The bound on (ε, δ) itself and that on the account, if there is one, which share the allowed error."""
-    each = 1 - (1 - confidence) / 2 if account.is_known else confidence
+    each = 1 - (1 - confidence) / 2 if account.shares_error else confidence
     chosen, tested = samples.halves()
 
     def found(bound: Any) -> Finding:
@@ -297,7 +297,7 @@ def played(game: Game, pair: WorstPair, runs: int, progress: Progress) -> tuple[
             shares[name] += part / runs
     account = sides[0][0].account
     if any(told.account != account for rows in sides for told in rows):  # prices that depend on answers
-        account = ClaimedAccount(account.epsilon, account.delta)
+        account = VaryingAccount(account.epsilon, account.delta)
     without, with_unit = (np.array([told.numbers for told in rows]) for rows in sides)
     ordered = dict(sorted(shares.items(), key=lambda one: -abs(one[1])))
     return Samples(game.names, without, with_unit, ordered), account

@@ -157,6 +157,25 @@ class ClaimedAccount:
         """Whether there is an account."""
         return False
 
+    @property
+    def shares_error(self) -> bool:
+        """Whether the bound by the claim has to leave half of the allowed error to one by the account."""
+        return self.is_known
+
+
+@dataclass(frozen=True, slots=True)
+class VaryingAccount(ClaimedAccount):
+    """A claim whose account was not the same in all runs, so that none can be held against rates.
+
+    That shows in the runs alone. Their outcome must not decide how much error the bound by the claim may have: it has
+    the half that it would have had beside an account.
+    """
+
+    @property
+    def shares_error(self) -> bool:
+        """It does."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class RhoAccount(ClaimedAccount):
