@@ -11,6 +11,8 @@ import understudy as us
 pytest.importorskip("starlette", reason="needs the extra [studio]")
 
 from tests.studio.client import Answer, Client, finished, offered, paid
+from understudy.studio.confirming import Confirmation
+from understudy.studio.pages import Studio
 from understudy.studio.workspace import Choices
 
 
@@ -136,6 +138,30 @@ def test_what_is_charged_from_elsewhere_is_asked_about_again(client: Client, dra
     late = client.post(f"{draft}/run", form)
     assert (late.status, "the ledger was charged after this page was shown" in late.words) == (422, True)
     assert client.studio.runs.all() == []
+
+
+def test_what_is_checked_is_what_is_run(
+    client: Client, draft: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Budgets are chosen, and files edited, without the folder's lock: in the midst of a press, too."""
+    place = client.studio.workspace.draft(draft.rpartition("/")[2])
+    form = shown(client, draft)
+    check = Confirmation.check
+
+    def then_changed(self: Confirmation, confirmed: str, studio: Studio) -> None:
+        check(self, confirmed, studio)
+        place.schema_path.write_text(place.text.replace("upper: 99", "upper: 98"), encoding="utf-8")
+        place.choose(Choices(1.0, 0.0, "independent"))
+
+    monkeypatch.setattr(Confirmation, "check", then_changed)
+    place.choose(Choices(4.0, 0.0, "independent"))
+    assert client.post(f"{draft}/run", form).status == 422
+    place.choose(Choices(0.5, 0.0, "independent"))
+    run = client.post(f"{draft}/run", form).headers["location"].rpartition("/")[2]
+    begun = client.studio.runs.find(run)
+    assert begun.settings["epsilon"] == 0.5
+    assert "upper: 99" in (begun.place / "schema.yaml").read_text(encoding="utf-8")
+    ended(client)
 
 
 def test_what_was_shown_while_another_run_was_at_work_still_holds_when_it_ends(

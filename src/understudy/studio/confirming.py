@@ -19,7 +19,7 @@ import understudy as us
 from understudy.studio import words
 from understudy.studio.pages import Handler, Studio, draft_of, form_of, go_to, planned, schema_page
 from understudy.studio.runs import StudioRun
-from understudy.studio.workspace import DraftTable, Workspace, short_id
+from understudy.studio.workspace import Choices, DraftTable, Workspace, short_id
 
 _RESERVED = set('/\\:*?"<>|')
 _MOST_NAME, _MOST_NAME_BYTES = 80, 200
@@ -45,10 +45,10 @@ class Confirmation:
     begun: str
 
     @classmethod
-    def of(cls, studio: Studio, draft: DraftTable) -> "Confirmation":
-        """How it stands now."""
-        choices, ledger = draft.choices, studio.workspace.ledger()
-        terms = f"{draft.key} {draft.version} {choices.epsilon!r} {choices.delta!r} {choices.method}"
+    def of(cls, studio: Studio, draft: DraftTable, text: str, choices: Choices) -> "Confirmation":
+        """How it stands now, for a draft with this text and this budget."""
+        ledger = studio.workspace.ledger()
+        terms = f"{draft.key} {short_id(text)} {choices.epsilon!r} {choices.delta!r} {choices.method}"
         # Lines about how runs go on do not count: a training writes them all the time, and they cost nothing.
         lines = [] if ledger is None else [one for one in ledger.entries() if one.kind in ("dataset", "charge")]
         return cls(short_id(terms), short_id(lines[-1].hash) if lines else "new", str(studio.runs.begun))
@@ -85,7 +85,7 @@ def _page(studio: Studio, request: Request, draft: DraftTable, messages: list[st
         schema, plan = us.Schema.from_yaml(draft.schema_path), planned(draft)
         ledger = workspace.ledger()
         datasets = {} if ledger is None else {name: ledger.balance(name) for name in ledger.datasets()}
-        confirmation = Confirmation.of(studio, draft)
+        confirmation = Confirmation.of(studio, draft, draft.text, draft.choices)
     except us.errors.UnderstudyError as error:
         return schema_page(studio, request, draft, studio.said(error))
     typed = form.get("name", "")
@@ -150,19 +150,20 @@ def _run(studio: Studio, request: Request) -> Response:
 
 
 def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> StudioRun:
-    workspace, choices = studio.workspace, draft.choices
+    # Read once: what is checked is what is run, also where an editor or another tab writes a draft meanwhile.
+    workspace, text, choices = studio.workspace, draft.text, draft.choices
     name, confirmed = _release_name(form.get("name", "")), form.get("confirmed", "")
     known = studio.runs.of_release(name)
     if known is not None and known.settings.get("confirmed") == confirmed:
         return known  # a second press of the button
-    Confirmation.of(studio, draft).check(confirmed, studio)
+    Confirmation.of(studio, draft, text, choices).check(confirmed, studio)
     if known is not None:
         fix = "Choose another one, or take that run off the list if it came to no release."
         raise us.errors.UsageError("name", f"{name!r} is the name of another run.", fix)
     if _exists(workspace, name):
         raise us.errors.UsageError("name", f"{name!r} exists and is never overwritten.", "Choose another name.")
     plan = planned(draft)
-    dataset = _dataset(workspace, draft, form)
+    dataset = _dataset(workspace, draft, choices, form)
     ledger = us.Ledger.open(workspace.ledger_path)
     settings = {
         "kind": "release", "name": name, "table": workspace.absolute(draft.table), "shown": draft.table,
@@ -171,7 +172,7 @@ def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> Stud
         "ledger": str(workspace.ledger_path), "dataset": dataset, "ledger_sequence": ledger.entries()[-1].sequence,
         "out": str(workspace.root / name), "seconds": plan.seconds,
     }  # fmt: skip
-    return studio.runs.start(settings, draft.text)
+    return studio.runs.start(settings, text)
 
 
 def _release_name(text: str) -> str:
@@ -183,7 +184,7 @@ def _release_name(text: str) -> str:
     return name
 
 
-def _dataset(workspace: Workspace, draft: DraftTable, form: Mapping[str, str]) -> str:
+def _dataset(workspace: Workspace, draft: DraftTable, choices: Choices, form: Mapping[str, str]) -> str:
     """The dataset to charge; a new one is opened with the cap that was stated."""
     chosen = form.get("dataset", "").strip()
     ledger = workspace.ledger()
@@ -192,7 +193,7 @@ def _dataset(workspace: Workspace, draft: DraftTable, form: Mapping[str, str]) -
         return chosen
     if chosen:
         raise us.errors.UsageError("dataset", "is not in the ledger.", "Choose one of the list.")
-    cap, name = _cap(draft, form), _free_dataset(draft, dict.fromkeys(known))
+    cap, name = _cap(choices, form), _free_dataset(draft, dict.fromkeys(known))
     if ledger is None:
         us.Ledger.create(workspace.ledger_path, name, cap)
     else:
@@ -200,7 +201,7 @@ def _dataset(workspace: Workspace, draft: DraftTable, form: Mapping[str, str]) -
     return name
 
 
-def _cap(draft: DraftTable, form: Mapping[str, str]) -> "us.Budget":
+def _cap(choices: Choices, form: Mapping[str, str]) -> "us.Budget":
     """The cap of a new dataset, which covers the run at hand."""
     try:
         cap = us.Budget(float(form.get("cap_epsilon", "")), float(form.get("cap_delta", "") or 0))
@@ -209,7 +210,7 @@ def _cap(draft: DraftTable, form: Mapping[str, str]) -> "us.Budget":
         raise us.errors.UsageError(
             "cap", str(error) if isinstance(error, us.errors.UsageError) else "must be numbers.", fix
         ) from error
-    if cap.epsilon < draft.choices.epsilon or cap.delta < draft.choices.delta:
+    if cap.epsilon < choices.epsilon or cap.delta < choices.delta:
         raise us.errors.UsageError(
             "cap", "does not cover this run.", "State a cap that is at least this run's ε and δ."
         )
