@@ -40,6 +40,7 @@ def total(values):
 """
 PROGRAM = """
 import sys
+import numba
 import numpy as np
 from kernel import total
 
