@@ -154,8 +154,8 @@ def _model(found: Finding, folder: Path) -> list[str]:
     same = sum(each.same_sign for each in clear)
     return [
         f"## A {one.model}",
-        f'``understudy pool release --formula "{one.formula}"`` fits the model to each copy and pools the fits. The '
-        f"column "
+        f'``understudy pool release --from-copies --formula "{one.formula}"`` fits the model to each copy and pools '
+        "the fits. The column "
         "*one copy* reads a single copy as if it were the real table, which is what an analyst must not do.",
         table(("coefficient", "raw file", "release", "one copy", "raw estimate inside"), rows),
         _picture(one, "model", chart, folder),

@@ -49,7 +49,7 @@ def test_refusals(settings: dict[str, object], words: str) -> None:
 
 
 def test_models_are_pooled_over_copies(renewed: Release) -> None:
-    found = us.pool(renewed, formula="age ~ sex + voted")
+    found = us.pool(renewed, formula="age ~ sex + voted", from_copies=True)
     assert isinstance(found, PooledModel)
     assert found.family == "linear"
     assert list(found.coefficients) == ["(intercept)", "sex=M", "voted=true"]
@@ -57,12 +57,16 @@ def test_models_are_pooled_over_copies(renewed: Release) -> None:
     assert isinstance(pooled, Pooled)
     assert pooled.copies == 3
     assert pooled.low - 2 < 0 < pooled.high + 2, "columns drawn independently"
-    assert "what the method's model leaves out" in found.notes[-1]
+    assert "neither what the method's model leaves out" in found.notes[-1]
+    with pytest.raises(UsageError, match="never measured together: sex with age; sex with voted; age with voted"):
+        us.pool(renewed, formula="age ~ sex + voted")
+    with pytest.raises(UsageError, match="is about a formula"):
+        us.pool(renewed, where={"sex": "F"}, from_copies=True)
     assert isinstance(us.pool(renewed, where={"sex": "F"}), MeasuredNumber)
 
 
 def test_logistic_models_too(renewed: Release) -> None:
-    found = us.pool(renewed, formula="voted ~ age")
+    found = us.pool(renewed, formula="voted ~ age", from_copies=True)
     assert isinstance(found, PooledModel)
     assert found.family == "logistic"
 
@@ -72,17 +76,16 @@ def test_more_synthetic_rows_know_no_more_about_the_population(renewed: Release)
     long = release_of_simple(
         method="independent", options={}, copies=3, copies_mode="remeasure", epsilon=30.0, rows=6000
     )
-    found = [us.pool(one, formula="age ~ sex").coefficients["sex=M"] for one in (renewed, long)]  # type: ignore[union-attr]
+    found = [us.pool(one, formula="age ~ sex", from_copies=True).coefficients["sex=M"] for one in (renewed, long)]  # type: ignore[union-attr]
     assert found[1].within == pytest.approx(found[0].within, rel=0.2)  # type: ignore[union-attr]
 
 
 def test_copies_of_one_model_are_refused() -> None:
     with pytest.raises(UsageError, match="single copy"):
-        us.pool(release_of_simple(method="independent", options={}), formula="age ~ sex")
+        us.pool(release_of_simple(method="independent", options={}), formula="age ~ sex", from_copies=True)
+    shared = release_of_simple(method="independent", options={}, copies=2, copies_mode="resample")
     with pytest.raises(UsageError, match="share its privacy noise"):
-        us.pool(
-            release_of_simple(method="independent", options={}, copies=2, copies_mode="resample"), formula="age ~ sex"
-        )
+        us.pool(shared, formula="age ~ sex", from_copies=True)
 
 
 def test_a_release_needs_one_question(plain_release: Release) -> None:

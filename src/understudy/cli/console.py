@@ -86,6 +86,7 @@ FLAGS = {
     "epsilons": "--epsilon",
     "excel_safe": "--excel-safe",
     "formula": "--formula",
+    "from_copies": "--from-copies",
     "by": "--by",
     "header": "--no-header",
     "jobs": "--jobs",

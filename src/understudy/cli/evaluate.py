@@ -213,6 +213,12 @@ Given = Annotated[
 Groups = Annotated[
     str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups: one number for each of its labels.")
 ]
+FromCopies = Annotated[
+    bool,
+    typer.Option(
+        "--from-copies", help="Fit the formula to copies that were each measured anew; its intervals may be too short."
+    ),
+]
 Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals, e.g. 0.95.")]
 FAMILIES = ("auto", "linear", "logistic", "firth")
 
@@ -228,6 +234,7 @@ def pool(
     quantile: Quantiles = None,
     where: Given = None,
     by: Groups = None,
+    from_copies: FromCopies = False,
     level: Level = 0.95,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -235,8 +242,7 @@ def pool(
 ) -> None:
     """Estimates shares, rates, means, quantiles and pooled models of a release, with intervals that include the noise.
 
-    Numbers and models are estimated from the noisy tables that were measured. A model whose columns no single table
-    holds is estimated from copies that were each measured anew. Free of charge.
+    All come from noisy tables that were measured; a model may combine tables of some of its columns. Free of charge.
     """
     with shell("pool", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.evaluate.pooling import pool_model
@@ -252,7 +258,11 @@ def pool(
         found: dict[str, object] = {}
         for kind, one in answers:
             found.setdefault(kind, []).append(dataclasses.asdict(one))  # type: ignore[attr-defined]
-        model = None if formula is None else pool_model(loaded, formula, family, level=level)  # type: ignore[arg-type]
+        if from_copies and formula is None:
+            raise UsageError("--from-copies", "needs --formula.")
+        model = None
+        if formula is not None:
+            model = pool_model(loaded, formula, family, level=level, from_copies=from_copies)  # type: ignore[arg-type]
         place.json(found | ({} if model is None else {"model": dataclasses.asdict(model)}))
         if answers:
             _show_numbers(place, [one for _, one in answers])

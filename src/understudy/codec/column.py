@@ -294,12 +294,8 @@ class ColumnPasses:
             return False
         entries, way = self._entries.get(name, (None, None))
         # Batches of one file bring the same dictionary again and again; comparing it is quicker than coding it.
-        if (
-            entries is None
-            or way is None
-            or entries.type != array.type.value_type
-            or not array.dictionary.equals(entries)
-        ):
+        known = entries is not None and entries.type == array.type.value_type and array.dictionary.equals(entries)
+        if way is None or not known:
             coded = encode_safely(array.dictionary, reader.encode, reader.layout)
             table = np.append(coded, np.asarray([_code_of(pa.nulls(1, array.type.value_type), reader)], coded.dtype))
             way = ByTable(-1, np.append(table[:1], table))

@@ -113,15 +113,20 @@ class NoisyCells:
 
     def reach(self, squares: Floats, largest: Floats, sampling: Floats | float = 0.0) -> Floats:
         """What Σ weight·noise, and drawing the rows, stay below with the wanted probability on each side."""
-        noise = self.variance * squares
-        whole = noise + sampling
-        normal = _normal_quantile(self.level)
-        # Weights can make tails only as heavy as those of the largest; drawing rows adds none.
-        heavy = self.sums.kurtosis * largest**2 / np.maximum(squares, 1e-300) * (noise / np.maximum(whole, 1e-300)) ** 2
-        quantile = normal + np.maximum(0.0, (normal**3 - 3 * normal) * heavy / 24)
-        steps = np.where(np.sqrt(whole) < _COARSE * largest, largest / 2, 0.0)
-        certain = np.sqrt(whole / (1 - self.level))  # Chebyshev's bound holds for every noise
-        return np.asarray(np.minimum(quantile * np.sqrt(whole) + steps, certain))
+        # Weights can make tails only as heavy as those of the largest.
+        heavy = self.sums.kurtosis * largest**2 / np.maximum(squares, 1e-300)
+        return reach_of(self.variance * squares, heavy, largest, sampling, self.level)
+
+
+def reach_of(noise: Floats, kurtosis: Floats, step: Floats, sampling: Floats | float, level: float) -> Floats:
+    """What noise of these variances, excess kurtoses and steps, and drawing the rows, stay below on each side."""
+    whole = noise + sampling
+    normal = _normal_quantile(level)
+    heavy = kurtosis * (noise / np.maximum(whole, 1e-300)) ** 2  # drawing rows adds no tails
+    quantile = normal + np.maximum(0.0, (normal**3 - 3 * normal) * heavy / 24)
+    steps = np.where(np.sqrt(whole) < _COARSE * step, step / 2, 0.0)
+    certain = np.sqrt(whole / (1 - level))  # Chebyshev's bound holds for every noise
+    return np.asarray(np.minimum(quantile * np.sqrt(whole) + steps, certain))
 
 
 def measured_share(release: Release, where: Where, *, level: float = 0.95) -> MeasuredNumber:

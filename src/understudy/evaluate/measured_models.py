@@ -21,7 +21,7 @@ its noise; a table whose J does not is refused. Both look at noisy answers alone
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from scipy.special import expit
@@ -31,7 +31,8 @@ from understudy.codec.table import TableCodec
 from understudy.domain import Clique
 from understudy.errors import UsageError
 from understudy.evaluate.glm import ModelMatrix, independent_columns
-from understudy.evaluate.measured import NoisyCells, notes_on_rows
+from understudy.evaluate.measured import NoisyCells, notes_on_rows, reach_of
+from understudy.evaluate.measured_parts import PartsOfTable, measured_parts
 from understudy.evaluate.metric import Rows
 from understudy.evaluate.regression import (
     FamilyName,
@@ -44,7 +45,7 @@ from understudy.evaluate.regression import (
     references,
 )
 from understudy.release.release import Release
-from understudy.release.statistics import Sums, noisy_sums, require_same_codes
+from understudy.release.statistics import noisy_sums, require_same_codes
 from understudy.schema.columns import NumberColumn
 
 CLEAR = 5.0
@@ -108,15 +109,147 @@ def measured_model(
     if family == "firth":
         return None
     columns = codec.domain.clique(code_column(name, codec) for name in formula.columns)
-    sums = noisy_sums(release.fits, columns)
-    if sums is None:
-        return None
-    require_same_codes(release.fits, columns)
     number = check_outcome(formula, release.schema)
-    cells = _CellRows.of(codec, columns, sums, level)
+    counts = _counts_of(release, formula, columns, level)
+    if counts is None:
+        return None
+    cells = _CellRows.of(codec, columns, counts)
     kept, without = _clear(formula, cells, number=number)
     problem = _Equations(formula, cells.take(kept), number=number)
     return problem.solved(without, notes_on_rows(release, columns))
+
+
+class _Counts(Protocol):
+    """Counts of cells as far as they are known: estimates, and what is known of the error of sums of them."""
+
+    @property
+    def level(self) -> float:
+        """Of the intervals."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The measured tables, in words."""
+
+    @property
+    def counts(self) -> Floats:
+        """An estimate for each cell, possibly negative."""
+
+    def take(self, index: Ints) -> "_Counts":
+        """These cells alone."""
+
+    def deviations(self, weights: Floats) -> Floats:
+        """The standard deviation of the noise of Σ weight·count, for every column of weights."""
+
+    def of_groups(self, group: Ints, size: int) -> tuple[Floats, Floats]:
+        """The counts of groups of cells (−1: in none) and the standard deviations of their noise."""
+
+    def reach(self, weights: Floats, sampling: float) -> tuple[float, float]:
+        """How far Σ weight·count may lie below and above its estimate, by noise and by drawing rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WholeTable:
+    """All cells were measured together: noise of the same size in each."""
+
+    cells: NoisyCells
+
+    @property
+    def level(self) -> float:
+        return self.cells.level
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.cells.sums.sources
+
+    @property
+    def counts(self) -> Floats:
+        return self.cells.counts
+
+    def take(self, index: Ints) -> "_WholeTable":
+        return _WholeTable(replace(self.cells, counts=self.cells.counts[index]))
+
+    def deviations(self, weights: Floats) -> Floats:
+        return np.asarray(np.sqrt(self.cells.variance * (weights**2).sum(axis=0)))
+
+    def of_groups(self, group: Ints, size: int) -> tuple[Floats, Floats]:
+        inside = group >= 0
+        counts = np.bincount(group[inside], weights=self.counts[inside], minlength=size)
+        sizes = np.bincount(group[inside], minlength=size).astype(np.float64)
+        return np.asarray(counts, np.float64), np.sqrt(self.cells.variance * sizes)
+
+    def reach(self, weights: Floats, sampling: float) -> tuple[float, float]:
+        squares, largest = np.asarray(float((weights**2).sum())), np.asarray(float(np.abs(weights).max()))
+        found = float(self.cells.reach(squares, largest, sampling))
+        return found, found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TableInParts:
+    """Parts of the table were measured: sums of cells lie between bounds that the parts give."""
+
+    parts: PartsOfTable
+    index: Ints
+    confidence: float
+
+    @property
+    def level(self) -> float:
+        return self.confidence
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.parts.sources
+
+    @property
+    def counts(self) -> Floats:
+        return np.asarray(self.parts.counts[self.index])
+
+    def take(self, index: Ints) -> "_TableInParts":
+        return replace(self, index=self.index[index])
+
+    def _everywhere(self, weights: Floats) -> Floats:
+        whole = np.zeros((self.parts.cells, *weights.shape[1:]))
+        whole[self.index] = weights
+        return whole
+
+    def deviations(self, weights: Floats) -> Floats:
+        nearest = self.parts.nearest(self._everywhere(weights))
+        return np.sqrt([self.parts.noise(column).variance for column in nearest.T])
+
+    def of_groups(self, group: Ints, size: int) -> tuple[Floats, Floats]:
+        weights = (group[:, None] == np.arange(size)).astype(np.float64)
+        return self.counts @ weights, self.deviations(weights)
+
+    def reach(self, weights: Floats, sampling: float) -> tuple[float, float]:
+        found, whole = [], self._everywhere(weights)
+        estimate = float(weights @ self.counts)
+        for sign in (-1.0, 1.0):
+            bound = self.parts.upper(sign * whole, self.parts.nearest(sign * whole))
+            noise, numbers = bound.noise, np.asarray([bound.noise.variance, bound.noise.kurtosis, bound.noise.step])
+            ends = float(reach_of(numbers[0], numbers[1], numbers[2], sampling, self.level))
+            found.append(max(bound.value - sign * estimate, 0.0) + (ends if noise.variance + sampling > 0 else 0.0))
+        return found[0], found[1]
+
+
+def _counts_of(release: Release, formula: Formula, columns: Clique, level: float) -> _Counts | None:
+    """The counts of the table of the columns, measured as a whole or in parts; None if it was not measured at all."""
+    if not 0 < level < 1:
+        raise UsageError("pool: level", f"must lie between 0 and 1, got {level!r}.")
+    sums = noisy_sums(release.fits, columns)
+    if sums is not None:
+        require_same_codes(release.fits, columns)
+        return _WholeTable(NoisyCells(sums.counts, sums, level))
+    found = measured_parts(release.fits, columns)
+    if {name for part in found for name in part.columns} != set(columns):
+        return None
+    require_same_codes(release.fits, columns)
+    parts = PartsOfTable(release.codec.domain, columns, found)
+    lacking = parts.unmeasured()
+    if lacking:
+        names = "; ".join(f"{first} with {second}" for first, second in lacking[:_NAMED])
+        rule = f"cannot be answered: these columns were never measured together: {names}."
+        fix = "Use a method that measures all pairs (ensemble), or these columns together (nist_mst or dpsyn, with "
+        raise UsageError(f"formula {formula.text!r}", rule, fix + "them in marginals).")
+    return _TableInParts(parts, np.arange(parts.cells), level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,12 +258,12 @@ class _CellRows:
 
     rows: Rows
     halves: Mapping[str, Floats]
-    noisy: NoisyCells
+    noisy: _Counts
 
     @classmethod
-    def of(cls, codec: TableCodec, columns: Clique, sums: Sums, level: float) -> "_CellRows":
+    def of(cls, codec: TableCodec, columns: Clique, counts: _Counts) -> "_CellRows":
         shape = codec.domain.shape(columns)
-        places = np.unravel_index(np.arange(sums.counts.size), shape)
+        places = np.unravel_index(np.arange(counts.counts.size), shape)
         codes = {name: place.astype(np.uint32) for name, place in zip(columns, places, strict=True)}
         middles, halves = {}, {}
         for name in columns:
@@ -139,14 +272,13 @@ class _CellRows:
                 lows, highs = codec.spans(name)
                 middles[origin] = ((lows + highs) / 2)[codes[name]]
                 halves[origin] = ((highs - lows) / 2)[codes[name]]
-        rows = Rows(codec, sums.counts.size, codes, middles)
-        return cls(rows, halves, NoisyCells(sums.counts, sums, level))
+        return cls(Rows(codec, counts.counts.size, codes, middles), halves, counts)
 
     def take(self, kept: Bools) -> "_CellRows":
         """These cells alone."""
         index = np.flatnonzero(kept)
         halves = {name: half[index] for name, half in self.halves.items()}
-        return _CellRows(self.rows.take(index), halves, replace(self.noisy, counts=self.noisy.counts[index]))
+        return _CellRows(self.rows.take(index), halves, self.noisy.take(index))
 
     def moved(self, name: str, way: float) -> Rows:
         """The cells with the numbers of one column at one end of their bins."""
@@ -204,16 +336,15 @@ def _happened(formula: Formula, cells: _CellRows) -> Bools:
     return np.asarray(np.isin(cells.rows.codes[name], codes))
 
 
-def _sure_groups(group: Ints, kept: Bools, happened: Bools | None, noisy: NoisyCells) -> Bools:
+def _sure_groups(group: Ints, kept: Bools, happened: Bools | None, noisy: _Counts) -> Bools:
     """Of every group, whether its rows (and its events, and the rest of it) are many enough to be seen."""
     sides = [(kept, LEAST_ROWS)]
     if happened is not None:
         sides += [(kept & happened, LEAST_EVENTS), (kept & ~happened, LEAST_EVENTS)]
     sure = np.ones(int(group.max()) + 1, np.bool_)
     for side, least in sides:
-        counts = np.bincount(group[side], weights=noisy.counts[side], minlength=sure.size)
-        error = np.sqrt(noisy.variance * np.bincount(group[side], minlength=sure.size))
-        sure &= counts >= least + CLEAR * error
+        counts, errors = noisy.of_groups(np.where(side, group, -1), sure.size)
+        sure &= counts >= least + CLEAR * errors
     return sure
 
 
@@ -228,7 +359,8 @@ class _Equations:
     def __init__(self, formula: Formula, cells: _CellRows, *, number: bool) -> None:
         self.formula, self.cells, self.number = formula, cells, number
         self.counts, self.noisy = cells.noisy.counts, cells.noisy
-        if self.noisy.rows < LEAST_ROWS or not cells.rows.count:
+        self.rows = float(self.counts.sum())
+        if self.rows < LEAST_ROWS or not cells.rows.count:
             raise self._refused("the noise is larger than the counts")
         self.reference = references(formula, cells.rows)
         data = model_data(formula, cells.rows, self.reference)
@@ -266,7 +398,7 @@ class _Equations:
             found,
             tuple(name for name, kept in zip(self.names, self.kept, strict=True) if not kept),
             dict(without),
-            "; ".join(self.noisy.sums.sources[:3]),
+            "; ".join(self.noisy.sources[:3]) + (" …" if len(self.noisy.sources) > 3 else ""),
             (*notes, *said),
         )
 
@@ -305,7 +437,7 @@ class _Equations:
         bread = self._bread(slopes)
         inverse = self._solve(bread, np.eye(len(bread)))
         leverage = slopes * np.einsum("ij,jk,ik->i", self.matrix, inverse, self.matrix)
-        if self.noisy.variance * float((leverage**2).sum()) > MOST_NOISE**2:
+        if float(self.noisy.deviations(leverage[:, None])[0]) > MOST_NOISE:
             raise self._refused("the noise hides how its columns are related")
         return np.asarray((inverse + inverse.T) / 2)
 
@@ -315,13 +447,13 @@ class _Equations:
         if self.number:
             spread = self.cells.halves[self.formula.outcome] ** 2
         squares = moves**2 + spread[:, None] * (self.matrix @ inverse) ** 2
-        rows, width = self.noisy.rows, self.matrix.shape[1]
+        rows, width = self.rows, self.matrix.shape[1]
         return np.asarray(np.maximum(self.counts @ squares, 0.0) * rows / max(rows - width, 1.0))
 
     def _within(self, values: Floats, means: Floats, slopes: Floats, inverse: Floats) -> Floats:
         """How far coefficients move at most by where values lie in their bins."""
         present = np.maximum(self.counts, 0.0)
-        present = present * (self.noisy.rows / present.sum())
+        present = present * (self.rows / present.sum())
         apart = np.abs(self.outcomes - means)
         outcome = np.zeros(len(present))
         if self.number:
@@ -352,19 +484,18 @@ class _Equations:
             yield (ends[1] - ends[0]) / 2
 
     def _coefficient(self, value: float, moves: Floats, drawn: float, within: float) -> MeasuredCoefficient:
-        squares, largest = np.asarray(float((moves**2).sum())), np.asarray(float(np.abs(moves).max()))
-        table, population = (float(self.noisy.reach(squares, largest, more)) + within for more in (0.0, drawn))
-        population = max(table, population)
+        table, population = (self.noisy.reach(moves, more) for more in (0.0, drawn))
+        below, above = (max(ends) + within for ends in zip(table, population, strict=True))
         return MeasuredCoefficient(
             value,
-            self.noisy.variance * float(squares),
+            float(self.noisy.deviations(moves[:, None])[0]) ** 2,
             drawn,
             within,
             self.noisy.level,
-            value - table,
-            value + table,
-            value - population,
-            value + population,
+            value - table[0] - within,
+            value + table[1] + within,
+            value - below,
+            value + above,
         )
 
 

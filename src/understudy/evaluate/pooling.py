@@ -1,8 +1,10 @@
 """pool: inference from a release, with intervals that include the noise.
 
 Numbers of several copies, a model fitted to each copy, or numbers and models straight from the noisy answers
-(`measured`, `measured_models`). Copies that were drawn from one fitted model ("resample") share its privacy noise, so
-no rule that looks at how copies differ can see that noise: intervals would be too narrow, and pooling them is refused.
+(`measured`, `measured_models`). No model is fitted to copies unless that is asked for: their rows follow the method's
+model, and no interval knows what it leaves out. Copies that were drawn from one fitted model ("resample") share its
+privacy noise, so no rule that looks at how copies differ can see that noise: intervals would be too narrow, and pooling
+them is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,6 +74,7 @@ def pool(
     by: str | None = None,
     level: float = 0.95,
     copies_mode: str | None = None,
+    from_copies: bool = False,
 ) -> Pooled | PooledTest | PooledModel | MeasuredModel | MeasuredNumber | tuple[MeasuredNumber, ...]:
     """Inference from several synthetic copies, or from the noisy answers of a release.
 
@@ -89,13 +92,15 @@ def pool(
         by: a column: then there is one number for each of its labels, in a tuple.
         level: confidence level of the intervals, for example 0.95.
         copies_mode: how the copies were made, if known; "resample" is refused.
+        from_copies: fit the formula to the rows of copies that were each measured anew. Its intervals hold the noise
+            and the drawing of rows, but not what the method's model leaves out: they may be too short.
 
     Raises:
         UsageError: if the rule does not apply, and why.
     """
     if isinstance(estimates, Release):
         question = MeasuredQuestion(where, rate, mean, quantile, by, level)
-        return _of_release(estimates, formula, family, question)
+        return _of_release(estimates, formula, family, question, from_copies=from_copies)
     if copies_mode == "resample":
         _refuse_resampled()
     return _of_numbers(estimates, variances, rule, degrees, level)
@@ -116,14 +121,16 @@ def _of_numbers(
 
 
 def _of_release(
-    release: Release, formula: str | None, family: FamilyName, question: "MeasuredQuestion"
+    release: Release, formula: str | None, family: FamilyName, question: "MeasuredQuestion", *, from_copies: bool
 ) -> PooledModel | MeasuredModel | MeasuredNumber | tuple[MeasuredNumber, ...]:
     if formula is None:
+        if from_copies:
+            raise UsageError("from_copies", "is about a formula.", "Give formula=.")
         found = question.answers(release)
         return found if question.by is not None else found[0]
     if question != MeasuredQuestion(level=question.level):
         raise UsageError("pool", "needs either a formula or a condition, rate, mean or quantile.")
-    return pool_model(release, formula, family, level=question.level)
+    return pool_model(release, formula, family, level=question.level, from_copies=from_copies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,30 +171,32 @@ class MeasuredQuestion:
 
 
 def pool_model(
-    release: Release, text: str, family: FamilyName = "auto", *, level: float = 0.95
+    release: Release, text: str, family: FamilyName = "auto", *, level: float = 0.95, from_copies: bool = False
 ) -> PooledModel | MeasuredModel:
-    """The model from a noisy table that holds all its columns; else fitted to every copy and pooled by Liu's rule.
+    """The model from noisy tables of its columns; with `from_copies`, fitted to every copy and pooled by Liu's rule.
 
     Raises:
-        UsageError: if noise or bins hide the answer; without such a table, if there is one copy, if the copies share
+        UsageError: if noise, bins or what was not measured hide the answer; of copies, if there is one, if they share
             their noise, or if the model cannot be fitted.
     """
     formula = checked_formula(text, family, release.schema)
+    if from_copies:
+        return _from_copies(release, formula, family, level)
     measured = measured_model(release, formula, family, level=level)
-    if measured is not None:
-        return measured
-    if release.config.copies < 2:
-        rule = "has a single copy, and no measured table holds all columns of the model, so nothing bounds its error."
-        fix = (
-            "Synthesize with copies=5 and copies_mode=remeasure, or measure these columns together (nist_mst or dpsyn, "
-        )
-        raise UsageError("release", rule, fix + "with them in marginals).")
-    if release.config.copies_mode == "resample":
-        _refuse_resampled()
-    return _from_copies(release, formula, family, level)
+    if measured is None:
+        rule = "cannot be answered from noisy tables: "
+        rule += "Firth's penalty needs rows." if family == "firth" else "some of its columns are in none of them."
+        fix = "Fit it to copies that were each measured anew (from_copies=True); what the model of the method leaves "
+        raise UsageError(f"formula {text!r}", rule, fix + "out is then in no interval.")
+    return measured
 
 
 def _from_copies(release: Release, formula: Formula, family: FamilyName, level: float) -> PooledModel:
+    if release.config.copies < 2:
+        rule = "has a single copy, so nothing shows how far noise moves a model that is fitted to it."
+        raise UsageError("release", rule, "Synthesize with copies=5 and copies_mode=remeasure.")
+    if release.config.copies_mode == "resample":
+        _refuse_resampled()
     copies = [read_rows(open_for_comparison(table, release.schema), release.codec) for table in release.tables]
     reference = references(formula, copies[0])
     data = [model_data(formula, rows, reference) for rows in copies]
@@ -209,8 +218,8 @@ def _from_copies(release: Release, formula: Formula, family: FamilyName, level: 
 
 
 FROM_COPIES = (
-    "Fitted to the rows of copies, for no measured table holds all of its columns: the intervals hold the noise and the"
-    " drawing of rows, but neither what the method's model leaves out nor where values lie in their bins."
+    "Fitted to the rows of copies: the intervals hold the noise and the drawing of rows, but neither what the method's "
+    "model leaves out nor where values lie in their bins. So they may be too short."
 )
 
 
