@@ -438,6 +438,33 @@ def test_of_a_guessed_mapping_only_what_differs_need_be_said() -> None:
     assert editor.left == 0
 
 
+@pytest.mark.parametrize(
+    ("guess", "answer", "bins"),
+    [
+        ("integer, lower: 0, upper: 120, bins: 121", "lower: 18, upper: 99", "82"),
+        ("integer, lower: 0, upper: 120, bins: 121", "upper: 130", "121"),
+        ("integer, lower: 0, upper: 120, bins: 121", "upper: 99, bins: 5", "5"),
+        ("integer, lower: 0, upper: 5000, bins: [0, 100, 2000, 5000]", "upper: 1000", "[0, 100, 1000]"),
+        ("integer, lower: 0, upper: 5000, bins: [0, 100, 2000, 5000]", "upper: 9000", "[0, 100, 2000, 5000, 9000]"),
+        ("float, lower: -1.0, upper: 1.0, bins: [-1.0, -0.1, 0, 1.0]", "lower: -0.5", "[-0.5, -0.1, 0, 1.0]"),
+        ("float, lower: 0, upper: 500, bins: {private: 8}", "upper: 400", "{private: 8}"),
+        ("date, lower: 1990-01-01, upper: 2030-12-31, bins: 32", "upper: 2020-12-31", "32"),
+    ],
+)
+def test_guessed_bins_follow_the_bounds_that_are_stated(guess: str, answer: str, bins: str) -> None:
+    editor = walked(f"understudy: 1\nunit: row\ncolumns:\n  a: {{kind: {guess}}}  # guess: because\n", answer)
+    assert f"bins: {bins}}}\n" in editor.text
+    assert editor.left == 0
+
+
+@pytest.mark.parametrize("answer", ["upper: -1", "upper: many", "upper: 1990-01-01"])
+def test_bounds_that_cannot_be_are_refused_and_guessed_bins_stay(answer: str) -> None:
+    guess = "{kind: integer, lower: 0, upper: 50, bins: [0, 10, 50]}"
+    editor = SchemaEditor(f"understudy: 1\nunit: row\ncolumns:\n  a: {guess}  # guess: because\n")
+    assert "columns.a.upper" in " ".join(editor.answer(answer))
+    assert guess in editor.text
+
+
 def test_another_kind_takes_the_guessed_keys_along() -> None:
     editor = walked(GUESSED, "", "4", "category", "a, b", "float")
     assert "  day: {kind: category, labels: [a, b], missing: false}\n" in editor.text

@@ -412,6 +412,8 @@ def _with_answer(text: str, asked: OpenPlace, said: str) -> str:
         if not asked.key and not (isinstance(node, yaml.MappingNode) and node.value):
             changed = f"{changed[: node.start_mark.index].rstrip()} {{kind: {DECIDE}}}{changed[_end(node) :]}"
         changed = _with_keys(changed, asked, parts)
+        if asked.column and not asked.key and "bins" not in dict(parts):
+            changed = _with_fitting_bins(changed, asked.column)
     else:
         said = said if key not in _REMARKS else said.removeprefix(f"{key}: ").lstrip()
         changed = changed[: node.start_mark.index] + _yaml_of(said, key) + changed[_end(node) :]
@@ -495,6 +497,24 @@ def _with_keys(text: str, asked: OpenPlace, pairs: Sequence[tuple[str, str]]) ->
     if not asked.column or "kind" not in stated:
         return text
     return _stubbed(text, asked.column, stated if whole else None)
+
+
+def _with_fitting_bins(text: str, column: str) -> str:
+    """The text in which the bins of a guess end at the column's bounds, and are no more than its whole numbers."""
+    own = {one.path[-1]: one.value for one in _composed(text) if one.path[:-1] == ("columns", column)}
+    bins, lower, upper = own.get("bins"), own.get("lower"), own.get("upper")
+    if bins is None or not isinstance(lower, yaml.ScalarNode) or not isinstance(upper, yaml.ScalarNode):
+        return text
+    said = ""
+    with suppress(ValueError):  # a bound that is no number, such as a date or an open one
+        least, most = float(lower.value), float(upper.value)
+        if isinstance(bins, yaml.SequenceNode):
+            inside = [edge.value for edge in bins.value if least < float(edge.value) < most]
+            said = f"[{', '.join([lower.value, *inside, upper.value])}]"
+        elif isinstance(bins, yaml.ScalarNode) and _kind_of(text, column) == "integer":
+            values = int(upper.value) - int(lower.value) + 1
+            said = str(values) if 0 < values < int(bins.value) else ""
+    return f"{text[: bins.start_mark.index]}{said}{text[_end(bins) :]}" if said else text
 
 
 def _with_times(text: str, column: str) -> str:
