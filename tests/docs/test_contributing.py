@@ -15,7 +15,8 @@ from understudy import testing
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FILES = {name: text for key, name, _, text in BLOCK.findall(TEXT) if key == "file"}
-PROJECT = tomllib.loads(FILES["pyproject.toml"])["project"]
+DOCUMENT = tomllib.loads(FILES["pyproject.toml"])
+PROJECT = DOCUMENT["project"]
 KINDS = ("method", "metric", "source", "model")
 
 
@@ -74,6 +75,12 @@ def test_every_registry_finds_the_toys_by_their_entry_points(package: Path) -> N
     assert set(groups) == {f"understudy.{kind}s" for kind in KINDS}
     wanted = [f"{group} {name} {place}" for group, entries in groups.items() for name, place in entries.items()]
     assert Forked(REGISTRIES, package).ended().said.splitlines() == wanted
+
+
+def test_pip_is_told_which_modules_to_install() -> None:
+    """It refuses to guess among several modules that lie in one folder."""
+    modules = {place.partition(":")[0] for entries in PROJECT["entry-points"].values() for place in entries.values()}
+    assert set(DOCUMENT["tool"]["setuptools"]["py-modules"]) == modules
 
 
 def test_a_broken_toy_is_told_what_to_do(package: Path) -> None:
