@@ -74,6 +74,7 @@ def test_rates_means_and_quantiles(place: Workspace) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
+        (("--share", "sex=F", "--where", "sex=F"), "needs --rate, --mean or --quantile. A share among some rows"),
         (("--where", "sex=F"), "needs --rate, --mean or --quantile"),
         (("--by", "sex"), "needs --rate, --mean or --quantile"),
         (("--quantile", "age"), "must be COLUMN=SHARE"),

@@ -282,7 +282,8 @@ def _questions(
 
     given, by, level = about
     if (given or by) and not (rate or mean or quantile):
-        raise UsageError("--where" if given else "--by", "needs --rate, --mean or --quantile.")
+        fix = "A share among some rows, or for each group, is asked for by --rate in place of --share."
+        raise UsageError("--where" if given else "--by", "needs --rate, --mean or --quantile.", fix)
     where = given or None
     found = [("shares", MeasuredQuestion(conditions("--share", [one]), level=level)) for one in share or ()]
     for one in rate or ():
