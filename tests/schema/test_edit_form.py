@@ -82,6 +82,31 @@ def test_stating_the_same_kind_takes_nothing_away(editor: SchemaEditor) -> None:
     assert editor.columns[2].said == {"kind": "category", "labels": "DECIDE"}
 
 
+@pytest.mark.parametrize(
+    ("bins", "said", "left"),
+    [
+        ("121", {"lower": "0", "upper": "98"}, "99"),
+        ("[0, 20, 65, 120]", {"upper": "60"}, ("0", "20", "60")),
+        ("[0, 20, 65, 120]", {"upper": "120.0", "title": "Age"}, ("0", "20", "65", "120")),
+        ("[0, 20, 65, 120]", {"upper": "60", "bins": "[0, 60]"}, ("0", "60")),
+        ("[0, 20, 65, 120]", {"title": "Age"}, ("0", "20", "65", "120")),
+        *[
+            ("[0, 20, 65, 120]", {"upper": upper}, ("0", "20", "65", "120"))
+            for upper in ("-5", "nan", "inf", "old", "")
+        ],
+        ("[[0, 20], 120]", {"upper": "60"}, "[[0, 20], 120]"),
+        ("many", {"upper": "60"}, "many"),
+    ],
+)
+def test_bins_follow_the_bounds_of_a_form_that_has_no_field_for_them(
+    bins: str, said: dict[str, str], left: object
+) -> None:
+    text = f"understudy: 1\nunit: row\ncolumns:\n  age: {{kind: integer, lower: 0, upper: 120, bins: {bins}}}\n"
+    editor = Schema.edit(text)
+    assert editor.state("age", said) == []
+    assert editor.columns[0].said["bins"] == left
+
+
 def test_an_empty_field_takes_the_key_out(editor: SchemaEditor) -> None:
     editor.state("day", {"title": "The day", "note": "the form"})
     editor.state("day", {"title": "", "description": ""})

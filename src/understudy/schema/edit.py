@@ -13,6 +13,7 @@ Nothing here prints or reads a terminal, and no table is looked at. `save_text` 
 """
 
 import datetime as dt
+import math
 import os
 import re
 import tempfile
@@ -500,17 +501,20 @@ def _with_keys(text: str, asked: OpenPlace, pairs: Sequence[tuple[str, str]]) ->
 
 
 def _with_fitting_bins(text: str, column: str) -> str:
-    """The text in which the bins of a guess end at the column's bounds, and are no more than its whole numbers."""
+    """The text in which a column's bins end at its bounds, and are no more than its whole numbers."""
     own = {one.path[-1]: one.value for one in _composed(text) if one.path[:-1] == ("columns", column)}
     bins, lower, upper = own.get("bins"), own.get("lower"), own.get("upper")
     if bins is None or not isinstance(lower, yaml.ScalarNode) or not isinstance(upper, yaml.ScalarNode):
         return text
     said = ""
-    with suppress(ValueError):  # a bound that is no number, such as a date or an open one
+    with suppress(ValueError, TypeError):  # what is no number: a date, an open bound, a list among the edges
         least, most = float(lower.value), float(upper.value)
         if isinstance(bins, yaml.SequenceNode):
+            edges = [float(edge.value) for edge in bins.value]
             inside = [edge.value for edge in bins.value if least < float(edge.value) < most]
-            said = f"[{', '.join([lower.value, *inside, upper.value])}]"
+            ends = bool(edges) and (edges[0], edges[-1]) == (least, most)
+            proper = -math.inf < least < most < math.inf
+            said = f"[{', '.join([lower.value, *inside, upper.value])}]" if proper and not ends else ""
         elif isinstance(bins, yaml.ScalarNode) and _kind_of(text, column) == "integer":
             values = int(upper.value) - int(lower.value) + 1
             said = str(values) if 0 < values < int(bins.value) else ""
@@ -578,6 +582,8 @@ def _with_stated(text: str, column: str, said: Mapping[str, str | Sequence[str]]
     pairs = [(key, _as_yaml(key, value)) for key, value in said.items() if value and key not in same]
     if pairs:
         text = _with_keys(text, OpenPlace(line, column, "", "", ""), sorted(pairs, key=lambda pair: pair[0] != "kind"))
+    if "bins" not in said and {"lower", "upper"} & set(said):
+        text = _with_fitting_bins(text, column)
     own_now = [one for one in _composed(text) if one.path[:2] == ("columns", column) and len(one.path) == 3]
     gone = [one for one in own_now if not said.get(one.path[2], "stated")]
     return _with_times(_without(text, own_now, gone), column)
