@@ -208,7 +208,7 @@ def _cap(choices: Choices, form: Mapping[str, str]) -> "us.Budget":
     except ValueError as error:
         fix = "State the most that all releases of this table together may spend, for example 3 and 1e-8."
         raise us.errors.UsageError(
-            "cap", str(error) if isinstance(error, us.errors.UsageError) else "must be numbers.", fix
+            "cap", str(error) if isinstance(error, us.errors.UsageError) else "needs two numbers, for ε and for δ.", fix
         ) from error
     if cap.epsilon < choices.epsilon or cap.delta < choices.delta:
         raise us.errors.UsageError(
