@@ -100,6 +100,10 @@ def test_mistakes_come_first() -> None:
     nothing = object()  # reading it would raise another error
     with pytest.raises(UsageError, match="needed to read"):
         us.evaluate(nothing, nothing)
+    with pytest.raises(UsageError, match="release 'relaese' does not exist"):
+        us.evaluate(nothing, "relaese")
+    with pytest.raises(UsageError, match="needed to read"):
+        us.evaluate(nothing, "people.db::synthetic")
     with pytest.raises(UsageError, match="is not known"):
         us.evaluate(nothing, nothing, mixed(), metrics=["good"])
     with pytest.raises(UsageError, match="metrics is empty"):

@@ -4,6 +4,7 @@ Everything here was computed from real rows and is confidential: the page says s
 yardstick and the worst first, and the folder of numbers (JSON and CSV) is marked and never lies inside a release.
 """
 
+import glob
 import json
 import os
 import time
@@ -505,6 +506,9 @@ def _known_schema(synthetic: object, schema: Schema | None) -> Schema:
             raise UsageError("schema", "is not the schema of the release.", "Leave it out: a release has its own.")
         return synthetic.schema
     if schema is None:
+        said = str(synthetic) if isinstance(synthetic, str | Path) else ""
+        if said and ":" not in said and not glob.has_magic(said) and not os.path.lexists(said):
+            raise UsageError(f"release {said!r}", "does not exist.", "Check the path.")
         fix = "Give schema=, or a release, which has its own."
         raise UsageError(
             "schema", "is needed to read both tables, because the synthetic one is not a release folder.", fix
