@@ -399,7 +399,7 @@ def _bounds(pairs: tuple[MeasuredPair, ...]) -> FoldedBlocks:
     )
     more = "" if len(rows) == len(order) else f" The first {len(rows)} of {len(order):,}."
     table = TextTable(("Pair", MISPLACED), rows, f"The least certain first.{more}", frozenset({MISPLACED}))
-    return FoldedBlocks(f"{counted(len(order), 'pair')} as a table", (table,))
+    return FoldedBlocks("The same as a table", (table,))
 
 
 def _technical(facts: CardFacts) -> Section:
