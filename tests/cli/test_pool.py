@@ -29,10 +29,10 @@ def test_shares(place: Workspace) -> None:
 
 
 def test_model(place: Workspace) -> None:
-    found = run("pool", place.release, "--formula", "age ~ sex")
+    found = run("pool", place.release, "--formula", "age ~ sex", "--from-copies")
     assert found.status == 0, found.err
     assert "sex=M" in found.out
-    document = json.loads(run("pool", place.release, "--formula", "age ~ sex", "--json").out)
+    document = json.loads(run("pool", place.release, "--formula", "age ~ sex", "--from-copies", "--json").out)
     assert document["model"]["coefficients"]["sex=M"]["copies"] == 3
 
 
@@ -44,6 +44,7 @@ def test_model(place: Workspace) -> None:
         (("--share", "sex"), "must be COLUMN=VALUE"),
         (("--share", "age=30..20"), 'The range runs backwards: ask for "20..30".'),
         (("--formula", "age ~ sex", "--family", "tobit"), "must be one of"),
+        (("--formula", "age ~ sex"), "were never measured together"),
         (("--formula", "age ~ height"), "is not a column"),
     ],
 )
