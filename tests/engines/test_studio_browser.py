@@ -80,7 +80,7 @@ def test_the_whole_way_on_the_demo_with_the_server_killed_in_mid_run(
         assert "nothing wrong was found" in walker.words
         assert walker.look() == []
         walker.click("Read its card")
-        assert "ε = 3" in walker.words
+        assert "ε = 3" in walker.words.replace("\u00a0", " ")  # a number is never parted from its sign
         _what_is_confidential(walker)
         walker.go("/ledger")
         assert "The chain of entries is consistent" in walker.words
