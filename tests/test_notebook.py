@@ -15,7 +15,7 @@ from understudy.compare import Comparison, compare
 from understudy.errors import UsageError
 from understudy.methods.method import Plan
 from understudy.notebook import MOST_LINES, shown_as_html
-from understudy.report import Pictures
+from understudy.report import MOST_SHOWN, Pictures
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,9 @@ def test_what_can_be_drawn_gives_charts_that_show_themselves_and_can_be_kept(
         assert len(repr(pictures)) < 250
         tags = _Tags()
         tags.feed(pictures._repr_html_())
-        assert tags.found == {"figure", "img", "figcaption"}
+        more = {"p"} if len(pictures) > MOST_SHOWN else set()
+        assert tags.found == {"figure", "img", "figcaption"} | more
+        assert pictures._repr_html_().count("<img") == min(len(pictures), MOST_SHOWN)
         text = pictures.save(tmp_path / f"{name}.html").read_text(encoding="utf-8")
         assert ("NOT FOR RELEASE" in text) == pictures.confidential
     assert {chart.caption for chart in drawn["columns"].charts} <= set(everything().names)

@@ -266,6 +266,10 @@ def _light_styles() -> Markup:
     return Markup(re.sub(r"var\((--[a-z-]+)\)", lambda found: colours[found[1]], _template("charts.css").render()))
 
 
+MOST_SHOWN = 24
+"""Charts that a notebook shows at most; hundreds would make its file too large to open."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pictures:
     """Charts to look at in a notebook and to keep: what `plot()` gives.
@@ -295,12 +299,14 @@ class Pictures:
 
     def _repr_html_(self) -> str:
         """For notebooks: images with their texts; they bring no styles that others could take on."""
-        return "".join(
+        shown = "".join(
             f'<figure style="display:inline-block;margin:4px"><img alt="{escape(draw(one.chart).summary)}" src="'
             f'data:image/svg+xml;base64,{b64encode(render_picture(one.chart).encode()).decode()}">'
             f"<figcaption>{escape(one.chart.caption)}. {escape(one.remark)}</figcaption></figure>"
-            for one in self.figures
+            for one in self.figures[:MOST_SHOWN]
         )
+        more = len(self) - MOST_SHOWN
+        return shown + (f"<p>… and {more:,} more; save() writes all of them as a page.</p>" if more > 0 else "")
 
     def save(self, path: str | Path) -> Path:
         """Writes one chart as .svg, or any number as a page, .html.

@@ -48,7 +48,7 @@ _COARSE = 4.0
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MeasuredNumber:
     """A number about some rows, with an interval for the private table and a wider one for the population behind it."""
 
@@ -72,6 +72,9 @@ class MeasuredNumber:
     def named(self) -> str:
         """What it is a number of, in words: "share of sex=F", or "mean of age among sex=F"."""
         return f"{self.what} among {words(self.where)}" if self.where else self.what
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
         table, population = (

@@ -44,6 +44,7 @@ from understudy.evaluate.regression import (
     model_data,
     references,
 )
+from understudy.notebook import counted, shown_as_html
 from understudy.release.release import Release
 from understudy.release.statistics import noisy_sums, require_same_codes
 from understudy.schema.columns import NumberColumn
@@ -84,7 +85,7 @@ class MeasuredCoefficient:
         return self.population_high
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MeasuredModel:
     """Every coefficient of a model fitted to noisy answers; `without` names levels whose rows were left out."""
 
@@ -95,6 +96,23 @@ class MeasuredModel:
     without: Mapping[str, tuple[str, ...]]
     question: str
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<Model {self.formula} ({self.family}): {counted(len(self.coefficients), 'coefficient')}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: every coefficient with both intervals."""
+        header = ("coefficient", "estimate", "in the private table", "in the population")
+        rows = [
+            (
+                name,
+                f"{one.estimate:.4g}",
+                f"{one.table_low:.4g} … {one.table_high:.4g}",
+                f"{one.population_low:.4g} … {one.population_high:.4g}",
+            )
+            for name, one in self.coefficients.items()
+        ]
+        return shown_as_html(f"{self.formula} ({self.family})", (), header, rows, " ".join(self.notes))
 
 
 def measured_model(

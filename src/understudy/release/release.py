@@ -36,7 +36,7 @@ from understudy.release.criteria import Criterion, read_criteria
 from understudy.release.files import STATISTICS, check_bytes, check_frame, check_free, check_room
 from understudy.release.frames import Frame, as_it_came, require_writer, to_frame, write_statistics, write_workbook
 from understudy.release.parquet import batch_rows, open_parquet, write_parquet
-from understudy.release.statement import Statement
+from understudy.release.statement import Statement, charges_of_a_kind
 from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
 from understudy.schema.yaml_text import Entries, Tree, YamlList, parse_yaml
@@ -394,9 +394,9 @@ class Release:
             ("method", self.config.method),
             ("folder", "not saved" if self.folder is None else str(self.folder)),
         ]
-        measured = [(answer.name, type(answer).__name__) for answer in self.transcript]
         title = f"Synthetic stand-in: {self.schema.title or 'untitled table'}"
-        return shown_as_html(title, facts, ("query", "answer"), measured, self.statement.promise)
+        header = ("queries", "number", "cost together", "noise", "scale")
+        return shown_as_html(title, facts, header, charges_of_a_kind(self.statement), self.statement.promise)
 
     def plot(self, what: str = "columns") -> "Pictures":
         """Charts of the card: "columns" with error bars, or "relations": which pairs were measured, and how well.
