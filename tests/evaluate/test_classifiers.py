@@ -14,7 +14,7 @@ from understudy.evaluate.classifiers import Classifiers, Estimator, Settings, in
 from understudy.evaluate.metric import stacked
 from understudy.evaluate.propensity import labels
 
-FEW = Classifiers(trees=20, most_rows=200, draws=2)
+FEW = Classifiers(trees=8, most_rows=200, draws=2)
 
 
 def test_related_columns_tell_shuffled_rows_apart_and_fresh_ones_not() -> None:

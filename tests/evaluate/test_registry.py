@@ -10,6 +10,10 @@ from understudy.evaluate.metric import METRICS, describe_metric
 from understudy.evaluate.propensity import Pmse
 from understudy.evaluate.suite import FITTED
 
+ASKED: dict[str, dict[str, object]] = {name: {"formula": "voted ~ age + sex"} for name in FITTED} | {
+    "slopes": {"groups": "sex"},
+    "classifiers": {"trees": 4, "most_rows": 80, "draws": 2},
+}
 PROMISED = {"specks", "pmse", "nist", "marginals", "crosstab_l1", "chi2", "ci_overlap", "regression", "slopes"}
 
 
@@ -76,9 +80,8 @@ def test_what_a_score_means_agrees_with_its_direction(name: str) -> None:
 
 @pytest.mark.parametrize("name", METRICS.names())
 def test_captions_put_the_worst_first_in_the_words_of_the_direction(name: str) -> None:
-    options = {"formula": "voted ~ age + sex"} if name in FITTED else {"groups": "sex"} if name == "slopes" else {}
     frame = mixed_frame(200)
-    result = METRICS.make(name, options).compare(pair_of(frame, shuffled(frame)), context(name))
+    result = METRICS.make(name, ASKED.get(name, {})).compare(pair_of(frame, shuffled(frame)), context(name))
     worst = {"lower": ("smallest", "higher is better"), "higher": ("largest", "lower is better"), "none": ()}
     for detail in result.details:
         caption = detail.caption.lower()

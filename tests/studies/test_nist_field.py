@@ -18,6 +18,7 @@ from studies.verdicts import alike, kind_of
 from studies.writing import Form, StudyPage
 
 
+@pytest.mark.slow
 def test_smoke_form_writes_a_page_with_a_row_for_every_printed_rank(tmp_path: Path) -> None:
     page = study(Form(smoke=True, out=tmp_path, data=None)).read_text(encoding="utf-8")
     assert "Smoke form" in page

@@ -96,6 +96,7 @@ def test_nodes_near_the_root_need_not_be_more_exact() -> None:
     assert "no" in [one.answer for one in nearer_is_smaller(single)]
 
 
+@pytest.mark.slow
 def test_smoke_form_writes_a_page_with_a_row_for_every_statement(tmp_path: Path) -> None:
     page = study(Form(smoke=True, out=tmp_path, data=None)).read_text(encoding="utf-8")
     assert "Smoke form" in page

@@ -191,7 +191,7 @@ def test_however_few_pairs_are_wanted_the_budgets_together_meet_all_designed_one
     assert plain | hostile <= many
 
 
-CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
+CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=12)
 
 
 def test_a_method_with_every_verb_passes_the_contract() -> None:
@@ -200,7 +200,7 @@ def test_a_method_with_every_verb_passes_the_contract() -> None:
 
 
 def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -> None:
-    checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=15)
+    checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=8)
     with mock.patch.dict(METHODS.built_in, {"grower": Grower}):
         check_method(checks)
 

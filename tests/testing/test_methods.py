@@ -16,7 +16,7 @@ PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
 # Of tables as small as these `ensemble` measures pairs only where noise hardly counts.
 PLENTY = [Budget(100.0), Budget(100.0, 1e-6)]
 ONE_WAY = (["registered"], ["voted"], ["age"])
-PAIRS = 60  # of neighbours for each method in every run of the suite; nightly as many as the contract asks for
+PAIRS = 30  # of neighbours for each method in every run of the suite; nightly as many as the contract asks for
 ENGINE_TOO = {name: put for name, put in PLACES.items() if name != "arrow"}
 """Every place a table can lie, a DuckDB file among them, which the package itself must not write."""
 

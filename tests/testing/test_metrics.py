@@ -13,7 +13,7 @@ from understudy.testing.contracts import check_metric
 FORMULA = "income ~ age + sex + region"
 OPTIONS: dict[str, dict[str, object]] = {
     "pmse": {"draws": 3},
-    "classifiers": {"trees": 10, "most_rows": 100, "draws": 2},
+    "classifiers": {"trees": 4, "most_rows": 100, "draws": 2},
     "regression": {"formula": FORMULA},
     "ci_overlap": {"formula": FORMULA},
     "nist": {"include_last": True},
