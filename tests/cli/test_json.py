@@ -44,7 +44,7 @@ def test_page_lists_every_command_that_prints_an_object() -> None:
 COMMANDS = {
     "methods": ("methods", "aim"),
     "metrics": ("metrics",),
-    "audit": ("audit", "laplace", "--schema", "{schema}", "--runs", "20", "--epsilon", "3"),
+    "audit": ("audit", "laplace", "--runs", "20", "--epsilon", "3"),
     "plan": ("plan", "--schema", "{schema}", "--epsilon", "1", "--method", "laplace"),
     "leafsize": ("leafsize", "--width", "0.1", "--epsilon", "1"),
     "schema check": ("schema", "check", "{schema}", "{table}"),

@@ -17,6 +17,7 @@ PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
 PLENTY = [Budget(100.0), Budget(100.0, 1e-6)]
 ONE_WAY = (["registered"], ["voted"], ["age"])
 PAIRS = 30  # of neighbours for each method in every run of the suite; nightly as many as the contract asks for
+PARTS = 2  # of the designed neighbours, of which a method meets one in every run, and the next method the other
 ENGINE_TOO = {name: put for name, put in PLACES.items() if name != "arrow"}
 """Every place a table can lie, a DuckDB file among them, which the package itself must not write."""
 
@@ -127,7 +128,8 @@ def test_every_method_is_held_against_the_contract() -> None:
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("method", METHODS)
 def test_method(method: str, check: str) -> None:
-    getattr(replace(METHODS[method], places=ENGINE_TOO, pairs=PAIRS), check)()
+    part = list(METHODS).index(method) % PARTS, PARTS
+    getattr(replace(METHODS[method], places=ENGINE_TOO, pairs=PAIRS, part=part), check)()
 
 
 @pytest.mark.slow

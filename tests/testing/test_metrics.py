@@ -13,7 +13,7 @@ from understudy.testing.contracts import check_metric
 FORMULA = "income ~ age + sex + region"
 OPTIONS: dict[str, dict[str, object]] = {
     "pmse": {"draws": 3},
-    "classifiers": {"trees": 4, "most_rows": 100, "draws": 2},
+    "classifiers": {"trees": 10, "most_rows": 100, "draws": 2},
     "regression": {"formula": FORMULA},
     "ci_overlap": {"formula": FORMULA},
     "nist": {"include_last": True},
@@ -22,7 +22,13 @@ OPTIONS: dict[str, dict[str, object]] = {
 TABLE = pa.Table.from_pandas(mixed_frame(400), preserve_index=False)
 
 
-@pytest.mark.parametrize("name", METRICS.names())
+# scikit-learn takes most of a second for each of some twenty comparisons.
+SLOW = {"classifiers"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in METRICS.names()]
+)
 def test_metric_keeps_the_contract(name: str) -> None:
     # Trained on parts of the tables; `classifiers` scores held-out rows, whose ratio is near 1 between equal tables.
     close = {"prediction": 0.01, "classifiers": 1.5}.get(name, 1e-6)

@@ -66,12 +66,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.special import ndtr, ndtri
 
 from understudy.arrays import Bools, Ints
 from understudy.codec.table import TableCodec
@@ -435,6 +435,8 @@ def _noise(distribution: Distribution) -> _Noise:
     elif exact:
         chances = np.exp(-(places**2) / (2.0 * scale**2))
     else:
+        from scipy.special import ndtr  # a third of a second to import, which most commands need not wait for
+
         chances = ndtr((places + 0.5) * step / scale) - ndtr((places - 0.5) * step / scale)
     return _Noise(step, places * step, chances / chances.sum())
 
@@ -452,7 +454,7 @@ def sum_quantile(distribution: Distribution, draws: int, tail: float, *, absolut
     length = 1 << math.ceil(math.log2(max(window / noise.step, 2.0)))
     if length > _LONGEST:  # then the sum has so many draws that its third moment says all that matters
         skew = float(deviations**3 @ noise.chances) / float(variance**1.5) / math.sqrt(draws)
-        normal = float(ndtri(1.0 - tail))
+        normal = -NormalDist().inv_cdf(tail)
         return draws * mean + spread * (normal + (normal**2 - 1.0) * skew / 6.0)
     places = np.rint(values / noise.step).astype(np.int64)
     chances = np.zeros(length)

@@ -119,6 +119,8 @@ class MethodChecks:
     keeps: Sequence[Sequence[str]]
     options: Mapping[str, object] = field(default_factory=dict)
     pairs: int = 500
+    part: tuple[int, int] = (0, 1)
+    """Which of how many parts of the designed neighbours: methods that are checked together may share them out."""
     public: Callable[[Schema], pa.Table | None] = lambda _: None
     """The public table to give along under a schema, if any."""
     places: Mapping[str, Put] = field(default_factory=lambda: PLACES)
@@ -159,12 +161,14 @@ class MethodChecks:
         """No leak on `pairs` designed and random neighbours; some of them with the release folder, copies and files.
 
         Both modes of copies come first, so that every method meets them however few pairs it gets. If there are fewer
-        than designed ones, the budgets of a schema share these out among themselves: every schema meets all of them.
+        than designed ones, the budgets of a schema share these out among themselves: every schema meets all of them,
+        or its `part` of them.
         """
         case_list = list(self.cases())
         per_case = max(2, self.pairs // len(case_list))
+        place, parts = self.part
         for number, case in enumerate(case_list):
-            turn = number % len(self.budgets), len(self.budgets)
+            turn = number % len(self.budgets) * parts + place, len(self.budgets) * parts
             for index, pair in enumerate(_some_pairs(case.schema, per_case, seed=number, turn=turn)):
                 variant = case
                 if index % 25 < 2:
