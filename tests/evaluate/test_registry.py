@@ -10,7 +10,8 @@ from understudy.evaluate.metric import METRICS, describe_metric
 from understudy.evaluate.propensity import Pmse
 from understudy.evaluate.suite import FITTED
 
-ASKED: dict[str, dict[str, object]] = {name: {"formula": "voted ~ age + sex"} for name in FITTED} | {
+ASKED: dict[str, dict[str, object]] = {
+    **{name: {"formula": "voted ~ age + sex"} for name in FITTED},
     "slopes": {"groups": "sex"},
     "classifiers": {"trees": 4, "most_rows": 80, "draws": 2},
 }
