@@ -2,6 +2,7 @@
 
     python -m benchmarks.scale                          # 10⁷ rows × 20 columns
     python -m benchmarks.scale --rows 100000000 --csv-rows 4000000 --keep FOLDER
+    python -m benchmarks.scale --rows 100000000 --keep FOLDER --workers     # only two workers beside one
 
 Two tables of 20 columns. "numbered" holds labels that are whole numbers of 64 bits, as coded tables usually come; the
 bars are stated for it. "mixed" holds every usual storage: text, whole numbers as labels, as values and in bins, floats
@@ -217,6 +218,20 @@ def verdict(met: bool) -> str:
     return "met" if met else "MISSED"
 
 
+def report_workers(path: Path, small: Path, kind: str, repeats: int) -> None:
+    """One worker and two in turn: by wall, and by CPU, which tells how much two of them do twice."""
+    found: dict[int, list[Used]] = {1: [], 2: []}
+    for _ in range(repeats):
+        for threads, lines in found.items():
+            lines.append(alone(fitted, path, small, kind, "mst", threads))
+            print(f"  {f'mst, workers: {threads}':<32}{lines[-1].text()}", flush=True)
+    (one, two), (cpu, more) = (
+        [min(getattr(line, what) for line in lines) for lines in found.values()] for what in ("wall", "cpu")
+    )
+    print(f"  two workers take {more / cpu:.2f} × the CPU seconds of one")
+    print(f"  two workers ≥ {BAR_FASTER} × as fast by wall: {one / two:.2f}, {verdict(one / two >= BAR_FASTER)}")
+
+
 def report_parquet(path: Path, small: Path, kind: str, rows: int, repeats: int) -> None:
     """Lines about the Parquet file, and the bars."""
     lines = {
@@ -267,6 +282,7 @@ def main() -> None:
     parser.add_argument("--csv-rows", type=int, default=2 * 10**6)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--tables", type=int, default=3, help="1: the numbered table only, 2: without text")
+    parser.add_argument("--workers", action="store_true", help="only two workers beside one, on the numbered table")
     parser.add_argument("--keep", type=Path, help="a folder for the files, where they stay and are used again")
     given = parser.parse_args()
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
@@ -277,14 +293,16 @@ def main() -> None:
             ("mixed", ".parquet", given.rows),
             ("mixed", ".csv", given.csv_rows),
         ]
-        for kind, suffix, rows in jobs[: given.tables]:
+        for kind, suffix, rows in jobs[: 1 if given.workers else given.tables]:
             path, small = folder / f"{kind}-{rows}{suffix}", folder / f"{kind}-small{suffix}"
             for made, count in ((small, 50_000), (path, rows)):
                 if not made.exists():
                     alone(write_table, made, count, kind)
             print(f"\n{rows:,} rows × 20 columns, {kind}, {path.stat().st_size / 2**20:,.0f} MiB {suffix}")
             print(f"  {'':<32}{'CPU s':>9}{'wall s':>9}{'CPU/wall':>11}{'MiB':>10}")
-            if suffix == ".parquet":
+            if given.workers:
+                report_workers(path, small, kind, given.repeats)
+            elif suffix == ".parquet":
                 report_parquet(path, small, kind, rows, given.repeats)
             else:
                 report_text(path, small, kind)

@@ -10,6 +10,7 @@ limit of the process, a damaged file): kernels are compiled in the middle of a r
 machine code could be kept must not decide whether a release is made.
 """
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numba
+from llvmlite import ir  # what numba writes machine code with; it comes with every numba
 from numba import types
 from numba.extending import intrinsic
 
@@ -76,7 +78,9 @@ _BARE = _bare_options()
 
 def within_kernels(*, inline: Literal["never", "always"] = "never") -> Callable[[Callable[..., object]], Any]:
     """Decorates a function that only kernels call, and that makes no array."""
-    return numba.njit(inline=inline, **_BARE)  # type: ignore[no-any-return]
+    # By LLVM, which takes no longer to compile for it, as numba's own inlining does. Calls are a large part of a loop
+    # over bytes.
+    return numba.njit(inline=inline, forceinline=True, **_BARE)  # type: ignore[no-any-return]
 
 
 def _load_word(_typing, array, _place):  # type: ignore[no-untyped-def]  # pragma: no cover
@@ -94,6 +98,39 @@ def _store_word(_typing, array, _place, _word):  # type: ignore[no-untyped-def] 
     return types.void(array, types.intp, types.uint64), generate
 
 
+def _marks_of(_typing, array, _place, _first, _second):  # type: ignore[no-untyped-def]  # pragma: no cover
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        wide = ir.VectorType(ir.IntType(8), 64)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        found = builder.load(builder.bitcast(builder.gep(data, [arguments[1]]), wide.as_pointer()), align=1)
+        marks = []
+        for byte in arguments[2:]:
+            alone = builder.insert_element(ir.Constant(wide, ir.Undefined), byte, ir.Constant(ir.IntType(32), 0))
+            everywhere = ir.Constant(ir.VectorType(ir.IntType(32), 64), None)
+            spread = builder.shuffle_vector(alone, ir.Constant(wide, ir.Undefined), everywhere)
+            marks.append(builder.icmp_unsigned("==", found, spread))
+        every = functools.reduce(builder.or_, marks)
+        return builder.bitcast(every, ir.IntType(64))
+
+    byte = types.uint8
+    return types.uint64(array, types.intp, byte, byte), generate
+
+
+def _lowest_bit(_typing, _word):  # type: ignore[no-untyped-def]  # pragma: no cover
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+MARKED_BYTES = 64
+marks_of: Any = intrinsic(_marks_of)
+"""In a kernel, marks_of(bytes, place, a, b): which of the 64 bytes from a place on are one of two, as bits.
+
+They must lie within the array. The lowest bit is that of the first byte.
+"""
+lowest_bit: Any = intrinsic(_lowest_bit)
+"""In a kernel, lowest_bit(word): the place of the lowest bit that is set; one must be."""
 load_word: Any = intrinsic(_load_word)
 """In a kernel, load_word(bytes, place): the eight bytes from a place on as a number; they must lie within the array.
 

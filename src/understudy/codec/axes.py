@@ -254,6 +254,11 @@ class Axis(Protocol):
         """The same, with the numbers that mean "no value"."""
         ...
 
+    @property
+    def text_kind(self) -> pa.DataType | None:
+        """The storage type of whose values texts in plain form are; None where text has a form of its own."""
+        ...
+
     def ticks(self, kind: pa.DataType) -> int | None:
         """How many units of a whole-number storage type make one number here; None if reading takes more than that."""
         ...
@@ -294,6 +299,11 @@ class IntegerAxis:
     def read_all(self, array: pa.Array) -> Reading:
         """The same, with the numbers that mean "no value"."""
         return read_wholes(array, self.form)
+
+    @property
+    def text_kind(self) -> pa.DataType | None:
+        """Whole numbers."""
+        return pa.int64() if self.form is None else None
 
     def ticks(self, kind: pa.DataType) -> int | None:
         """One, of every type of whole numbers."""
@@ -344,6 +354,11 @@ class FloatAxis:
     def read_all(self, array: pa.Array) -> Reading:
         """The same, with the numbers that mean "no value"."""
         return read_reals(array, self.form)
+
+    @property
+    def text_kind(self) -> pa.DataType | None:
+        """Floats."""
+        return pa.float64() if self.form is None else None
 
     def ticks(self, kind: pa.DataType) -> int | None:
         """None: floats are not counted in units."""
@@ -404,6 +419,13 @@ class CalendarAxis:
         if isinstance(self.column, Time):
             return read_clock(array, form)
         return read_instants(array, form, self._zone)
+
+    @property
+    def text_kind(self) -> pa.DataType | None:
+        """Days, or seconds where no clock elsewhere has to be asked; ISO form only."""
+        if self.column.format is not None or isinstance(self.column, Time) or self._zone is not None:
+            return None
+        return pa.date32() if isinstance(self.column, Date) else pa.timestamp("s")
 
     def ticks(self, kind: pa.DataType) -> int | None:
         """Units of a day or a second, unless a clock elsewhere has to be asked."""

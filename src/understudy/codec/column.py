@@ -46,6 +46,7 @@ from understudy.codec.kernels import (
     code_truths,
     is_whole,
 )
+from understudy.codec.plain_texts import code_plain_texts
 from understudy.codec.reading import canonical_text, has_text, is_text, plain
 from understudy.errors import UsageError
 from understudy.schema.columns import BOOLEAN_WORDS, plain_label, trimmed
@@ -150,6 +151,14 @@ class CodeReader(Protocol):
         """The same codes by one loop over the memory of values of this type; None where there is no such loop."""
         ...
 
+    @property
+    def text_kind(self) -> pa.DataType | None:
+        """The storage type as whose values texts are coded (see `plain_texts`); None where they are labels or such.
+
+        "12" is then coded as 12, "2.5" as 2.5, and "2024-05-10" as that day, whatever stands around it.
+        """
+        ...
+
     def describe(self, code: int) -> str:
         """The code in words: a label, "[20, 30)", "missing", "unreadable"."""
         ...
@@ -211,7 +220,7 @@ def through_dictionary(array: pa.Array, encode: Encode, layout: Layout) -> CodeA
 LEAST_TOUCHED = 1 << 20
 MOST_ENTRIES = 1 << 16
 """Maximum number of entries of a dictionary whose codes are kept for the next array."""
-TEXTS_AT_A_TIME = 1 << 16
+TEXTS_AT_A_TIME, FIRST_TEXTS = 1 << 16, 1 << 12
 MOST_OTHERS = 0.5
 """The share of texts not met before from which on looking for them does not pay."""
 
@@ -235,7 +244,7 @@ class ColumnPasses:
         if pa.types.is_dictionary(kind):
             return self._by_entries(name, reader, array, codes)
         if pa.types.is_large_string(kind) or pa.types.is_string(kind):
-            return self._by_known_texts(name, reader, array, codes)
+            return self._by_plain_texts(name, reader, array, codes)
         found = self._ways.get((name, kind))
         if found is None:
             way = reader.one_pass(kind)
@@ -254,6 +263,23 @@ class ColumnPasses:
     def __reduce__(self) -> tuple[type["ColumnPasses"], tuple[()]]:
         return ColumnPasses, ()
 
+    def _by_plain_texts(self, name: str, reader: CodeReader, texts: pa.Array, codes: CodeArray) -> bool:
+        """Numbers, dates and moments in plain form as what they say; other texts by those met before."""
+        kind = reader.text_kind
+        if kind is not None and (name, kind) not in self._ways:
+            self._ways[name, kind] = reader.one_pass(kind), _code_of(pa.nulls(1, texts.type), reader)
+        way, absent = (None, 0) if kind is None else self._ways[name, kind]
+        if way is None:
+            return self._by_known_texts(name, reader, texts, codes)
+        others = code_plain_texts(kind, way, texts, absent, codes)
+        if others.size:
+            rest = texts if others.size == len(texts) else texts.take(pa.array(others))
+            found = np.empty(len(rest), codes.dtype)
+            if not self._by_known_texts(name, reader, rest, found):
+                found = encode_safely(rest, reader.encode, reader.layout)
+            codes[others] = found
+        return True
+
     def _by_known_texts(self, name: str, reader: CodeReader, texts: pa.Array, codes: CodeArray) -> bool:
         """Texts met before by their codes, others the general way; False where a column is seen to hold mostly others.
 
@@ -266,9 +292,14 @@ class ColumnPasses:
         # None: seen to hold mostly new texts, where looking for known ones does not pay.
         if self._texts.setdefault(key, KnownTexts.empty()) is None:
             return False
-        for first in range(0, len(texts), TEXTS_AT_A_TIME):
-            piece = texts.slice(first, TEXTS_AT_A_TIME)
+        first = 0
+        while first < len(texts):
+            # Few at first: as soon as most texts are known, one loop codes the others.
+            known = self._texts[key]
+            most = TEXTS_AT_A_TIME if known is None or known.known else FIRST_TEXTS
+            piece = texts.slice(first, most)
             self._code_texts(key, reader, piece, codes[first : first + len(piece)])
+            first += len(piece)
         return True
 
     def _code_texts(self, key: tuple[str, pa.DataType], reader: CodeReader, texts: pa.Array, codes: CodeArray) -> None:
@@ -392,6 +423,8 @@ class LabelCodec:
         if has_text(kind):
             return through_dictionary(array, self._encode_distinct, self.layout)
         return self._with_nulls(np.full(len(array), self.layout.unknown, dtype=self.layout.dtype), array)
+
+    text_kind: pa.DataType | None = None
 
     def one_pass(self, kind: pa.DataType) -> ByTable | None:
         """Whole numbers by a table that begins and ends with the code of all that are no label."""
@@ -603,6 +636,8 @@ class PoolCodec:
         """The code of each value."""
         codes: CodeArray = np.take(self._places, self.full.encode(array))
         return codes
+
+    text_kind: pa.DataType | None = None
 
     def one_pass(self, kind: pa.DataType) -> OnePass | None:
         """The loop for all labels, with the codes of this column in its table."""

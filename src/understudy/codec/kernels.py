@@ -151,16 +151,16 @@ def is_whole(kind: pa.DataType) -> bool:
 def code_in_one_pass(way: OnePass, array: pa.Array, absent: int, codes: Unsigned) -> None:
     """Fills the codes of a typed array that has at least one value."""
     way.code(_values(array), absent, codes)
-    _mark_gaps(array, absent, codes)
+    mark_gaps(array, absent, codes)
 
 
 def code_truths(array: pa.Array, table: Unsigned, absent: int, codes: Unsigned) -> None:
     """Fills the codes of truth values; the table holds that of false and that of true."""
     _by_bits(np.frombuffer(array.buffers()[1], np.uint8), array.offset, table, codes)
-    _mark_gaps(array, absent, codes)
+    mark_gaps(array, absent, codes)
 
 
-def _mark_gaps(array: pa.Array, absent: int, codes: Unsigned) -> None:
+def mark_gaps(array: pa.Array, absent: int, codes: Unsigned) -> None:
     """Gives every null of the array the code of what is absent."""
     if array.null_count:
         _over_gaps(np.frombuffer(array.buffers()[0], np.uint8), array.offset, absent, codes)
@@ -251,24 +251,30 @@ def _by_edges(values, edges, guesses, shift, spans, span_codes, codes):  # type:
         codes[i] = found
 
 
+@within_kernels()  # pragma: no cover
+def bin_of(value, edges, guesses, per_unit):  # type: ignore[no-untyped-def]
+    """How many of the edges are not above a float that is a number."""
+    count, last = edges.size, guesses.size - 1
+    if count == 0 or value < edges[0]:
+        return np.int64(0)
+    if value >= edges[count - 1]:
+        return np.int64(count)
+    found = guesses[0] if per_unit == 0.0 else guesses[min(np.int64((value - edges[0]) * per_unit), last)]
+    while found > 0 and value < edges[found - 1]:  # a guess may be off by rounding
+        found -= 1
+    while value >= edges[found]:
+        found += 1
+    return found
+
+
 @compiled(allocates=False)  # pragma: no cover
 def _by_float_edges(values, edges, guesses, per_unit, odd, odd_codes, absent, codes):  # type: ignore[no-untyped-def]
-    count, last = edges.size, guesses.size - 1
     for i in range(values.size):
         value = np.float64(values[i])
         if value != value:
             codes[i] = absent
             continue
-        if count == 0 or value < edges[0]:
-            found = 0
-        elif value >= edges[count - 1]:
-            found = count
-        else:
-            found = guesses[0] if per_unit == 0.0 else guesses[min(np.int64((value - edges[0]) * per_unit), last)]
-            while found > 0 and value < edges[found - 1]:  # a guess may be off by rounding
-                found -= 1
-            while value >= edges[found]:
-                found += 1
+        found = bin_of(value, edges, guesses, per_unit)
         for other in range(odd.size):
             if value == odd[other]:
                 found = odd_codes[other]
@@ -303,12 +309,12 @@ class KnownTexts:
         bits = texts.buffers()[0]
         valid = NO_BITS if bits is None or not texts.null_count else np.frombuffer(bits, np.uint8)
         others = np.empty(len(texts), np.int64)
-        count = _known_codes(*_bytes_of(texts), valid, texts.offset, absent, self.words, self.entries, codes, others)
+        count = _known_codes(*bytes_of(texts), valid, texts.offset, absent, self.words, self.entries, codes, others)
         return others[:count]
 
     def with_texts(self, texts: pa.Array, codes: Unsigned) -> "KnownTexts":
         """These and as many more texts as there is room for."""
-        data, offsets = _bytes_of(texts)
+        data, offsets = bytes_of(texts)
         found = self
         first = 0
         while True:
@@ -325,8 +331,8 @@ class KnownTexts:
         return KnownTexts(words, entries, _keep_words(self.words, self.entries, words, entries))
 
 
-@within_kernels(inline="always")  # pragma: no cover
-def _word(data, start, stop):  # type: ignore[no-untyped-def]
+@within_kernels()  # pragma: no cover
+def word_of(data, start, stop):  # type: ignore[no-untyped-def]
     """At most eight bytes as a number, the first in its lowest byte."""
     if start + 8 <= data.size:
         return load_word(data, start) & _MASKS[stop - start]
@@ -344,14 +350,14 @@ def _words(data, start, stop):  # type: ignore[no-untyped-def]
     size = np.uint64(length) << np.uint64(56)
     zero = np.uint64(0)
     if length <= 8:
-        return _word(data, start, stop), zero, zero, size
-    first = _word(data, start, start + 8)
+        return word_of(data, start, stop), zero, zero, size
+    first = word_of(data, start, start + 8)
     if length <= 16:
-        return first, _word(data, start + 8, stop), zero, size
-    second = _word(data, start + 8, start + 16)
+        return first, word_of(data, start + 8, stop), zero, size
+    second = word_of(data, start + 8, start + 16)
     if length <= 24:
-        return first, second, _word(data, start + 16, stop), size
-    return first, second, _word(data, start + 16, start + 24), size | _word(data, start + 24, stop)
+        return first, second, word_of(data, start + 16, stop), size
+    return first, second, word_of(data, start + 16, start + 24), size | word_of(data, start + 24, stop)
 
 
 @within_kernels(inline="always")  # pragma: no cover
@@ -438,13 +444,13 @@ SECONDS, OFFSET, HAS_OFFSET, MATCHED = range(4)
 
 def trimmed(texts: pa.Array) -> pa.Array:
     """Texts without white space at their ends; the array itself where none has any."""
-    return pc.ascii_trim_whitespace(texts) if _any_space(*_bytes_of(texts)) else texts
+    return pc.ascii_trim_whitespace(texts) if _any_space(*bytes_of(texts)) else texts
 
 
 def whole_numbers(texts: pa.Array) -> tuple[Ints, Bools]:
     """Texts that are [+-]?[0-9]{1,18} as numbers, and which are."""
     numbers, found = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
-    _whole_numbers(*_bytes_of(texts), numbers, found)
+    _whole_numbers(*bytes_of(texts), numbers, found)
     return numbers, _but_nulls(found, texts)
 
 
@@ -455,7 +461,7 @@ def short_reals(texts: pa.Array) -> tuple[Floats, Bools]:
     one operation rounds them as they should be; the others are left to the library.
     """
     numbers, state = np.zeros(len(texts), np.float64), np.zeros(len(texts), np.uint8)
-    long = _short_reals(*_bytes_of(texts), _TENS, numbers, state)
+    long = _short_reals(*bytes_of(texts), _TENS, numbers, state)
     found = _but_nulls(state > 0, texts)
     if long:
         rest = np.flatnonzero((state == _LONG) & found)
@@ -470,7 +476,7 @@ def short_reals(texts: pa.Array) -> tuple[Floats, Bools]:
 def iso_moments(texts: pa.Array) -> Ints:
     """Seconds since 1970 by the text's own clock, and the offset from UTC in seconds where it is told."""
     found = np.zeros((len(texts), 4), np.int64)
-    _iso_moments(*_bytes_of(texts), found)
+    _iso_moments(*bytes_of(texts), found)
     if texts.null_count:
         found[texts.is_null().to_numpy(zero_copy_only=False)] = 0
     return found
@@ -478,12 +484,17 @@ def iso_moments(texts: pa.Array) -> Ints:
 
 # From whole numbers: a float holds powers of ten up to 10²² exactly, but a library's power may be off by a last digit,
 # and then a number would be read differently in long arrays than in short ones.
-_TENS: Floats = np.array([float(10**power) for power in range(23)])
+def tens() -> Floats:
+    """The powers of ten that a float holds exactly."""
+    return np.array([float(10**power) for power in range(23)])
+
+
+_TENS: Floats = tens()
 _SHORT_STATE, _LONG = 1, 2
 _MOST_DIGITS = 15
 
 
-def _bytes_of(texts: pa.Array) -> tuple[Bytes, Ints]:
+def bytes_of(texts: pa.Array) -> tuple[Bytes, Ints]:
     """The bytes of all texts, and where each begins and ends."""
     _, places, data = texts.buffers()
     kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32

@@ -119,6 +119,11 @@ class NumberCodec:
             return True
         return isinstance(self.axis, CalendarAxis) and bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
+    @property
+    def text_kind(self) -> pa.DataType | None:
+        """As the axis says."""
+        return self.axis.text_kind
+
     def one_pass(self, kind: pa.DataType) -> OnePass | None:
         """Numbers near each other by a table, others by a search among the edges."""
         floats = bool(pa.types.is_float64(kind))
@@ -482,6 +487,11 @@ class KindCodec:
         coded = sizes < self._size.layout.size
         found = agreed(self._possible, np.where(coded, sizes, 0), kinds)
         return np.where(coded, found, self.layout.size).astype(self.layout.dtype)
+
+    @property
+    def text_kind(self) -> pa.DataType | None:
+        """As the axis says."""
+        return self._size.axis.text_kind
 
     def one_pass(self, kind: pa.DataType) -> OnePass | None:
         """Whole numbers by a table, where those that differ are few."""

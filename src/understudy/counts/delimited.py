@@ -29,11 +29,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from understudy.arrays import Bytes, Ints, Shorts
-from understudy.compiled import compiled, load_word, store_word, within_kernels
+from understudy.arrays import Bytes, Ints
+from understudy.compiled import (
+    MARKED_BYTES,
+    compiled,
+    load_word,
+    lowest_bit,
+    marks_of,
+    store_word,
+    within_kernels,
+)
 from understudy.counts.streams import ByteStream, read_up_to
 
-READ_BYTES = 8 << 20
+READ_BYTES = 4 << 20
 MOST_QUOTED = 1 << 20
 MOST_RECORD = 4 << 20
 MOST_ROWS = 1 << 16
@@ -46,7 +54,21 @@ UNKNOWN, NOT_CLOSED, OPEN_AT_LINE_END = -1, -2, -3
 NEVER, ALWAYS = 0, -1
 ONES = np.uint64(0x0101010101010101)
 GATHERED = 1 << 10
-SPARE = 8
+SPARE = 16
+# A field found in a line, as one word: where it begins, how many bytes it has (an absent one 0), and its sort.
+_LENGTH, _SORT = 32, 60
+_LENGTHS = (1 << (_SORT - _LENGTH)) - 1
+_PLACES = (1 << _LENGTH) - 1
+
+
+@within_kernels()  # pragma: no cover
+def _packed(first, last, sort):  # type: ignore[no-untyped-def]
+    return first | (last - first) << _LENGTH | np.int64(sort) << _SORT
+
+
+@within_kernels()  # pragma: no cover
+def _absent():  # type: ignore[no-untyped-def]
+    return np.int64(ABSENT) << _SORT
 
 
 @within_kernels()  # pragma: no cover
@@ -127,13 +149,13 @@ def _field(data, place, stop, whole, delimiter, crossing):  # type: ignore[no-un
 
 @within_kernels()  # pragma: no cover
 def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans, record):  # type: ignore[no-untyped-def]
-    """The fields of one record into spans[slot, record] = (first, last + 1, sort).
+    """The fields of one record into spans[slot, record].
 
     Returns where it ends (UNKNOWN if more data must be seen), the number of fields, and whether a quote was left open
     at the line end. `slots[column]` is the slot of a wanted column, −1 of others.
     """
     for slot in range(spans.shape[0]):
-        spans[slot, record, 2] = ABSENT
+        spans[slot, record] = _absent()
     place = begin
     column = 0
     left_open = False
@@ -143,8 +165,7 @@ def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans, record)
             return UNKNOWN, column, left_open
         left_open |= sort == OPEN
         if column < slots.size and slots[column] >= 0:
-            slot = slots[column]
-            spans[slot, record, 0], spans[slot, record, 1], spans[slot, record, 2] = first, last, sort
+            spans[slots[column], record] = _packed(first, last, sort)
         column += 1
         if place >= stop or data[place] != delimiter:
             return place, column, left_open
@@ -174,17 +195,85 @@ def _record(data, begin, stop, whole, delimiter, across, slots, spans, record): 
 def _drop_cut(spans, record, end):  # type: ignore[no-untyped-def]
     """Marks the field that a long record was cut in as absent: two long ids may differ in what was cut off."""
     for slot in range(spans.shape[0]):
-        if spans[slot, record, 2] != ABSENT and spans[slot, record, 1] >= end:
-            spans[slot, record, 2] = ABSENT
+        span = spans[slot, record]
+        if (span & _PLACES) + ((span >> _LENGTH) & _LENGTHS) >= end:
+            spans[slot, record] = _absent()
+
+
+@within_kernels()  # pragma: no cover
+def _next_mark(data, stop, delimiter, block, marks):  # type: ignore[no-untyped-def]
+    """The next quote, delimiter or line end, or `stop`; and where the search goes on from there."""
+    while not marks:
+        block += MARKED_BYTES
+        if block >= stop:
+            return stop, block, marks
+        marks = marks_of(data, block, delimiter, np.uint8(QUOTE))
+        marks |= marks_of(data, block, np.uint8(LINE_FEED), np.uint8(CARRIAGE_RETURN))
+    return block + lowest_bit(marks), block, marks & (marks - np.uint64(1))
+
+
+@within_kernels()  # pragma: no cover
+def _plain_lines(data, start, stop, delimiter, slots, spans, records, most):  # type: ignore[no-untyped-def]
+    """Complete lines up to the first that takes a closer look (`_line`): the number of records, and where that begins.
+
+    Bytes are looked at 64 at a time, so that most are never met one by one. Left to the closer look are doubled quotes
+    and quotes that nothing closes.
+    """
+    begin = start
+    block = start - MARKED_BYTES
+    marks = np.uint64(0)
+    while records < most:
+        # A longer line is cut there, which is not done here.
+        limit = min(stop, begin + MOST_RECORD)
+        first, column = begin, np.int64(0)
+        while True:
+            here, block, marks = _next_mark(data, limit, delimiter, block, marks)
+            quoted = np.int64(0)
+            if here < limit and data[here] == QUOTE:
+                if here == first:
+                    here, block, marks = _next_mark(data, limit, delimiter, block, marks)
+                    while here < limit and data[here] == delimiter:
+                        here, block, marks = _next_mark(data, limit, delimiter, block, marks)
+                    if here >= limit or data[here] != QUOTE:
+                        return records, begin
+                    closes = here
+                    here, block, marks = _next_mark(data, limit, delimiter, block, marks)
+                    if here != closes + 1 or (here < limit and data[here] == QUOTE):
+                        return records, begin
+                    quoted = np.int64(1)
+                else:
+                    while here < limit and data[here] == QUOTE:
+                        here, block, marks = _next_mark(data, limit, delimiter, block, marks)
+            if here >= limit:
+                return records, begin
+            if column < slots.size and slots[column] >= 0:
+                spans[slots[column], records] = _packed(first + quoted, here - quoted, PLAIN)
+            column += 1
+            if data[here] != delimiter:
+                break
+            first = here + 1
+        if here == begin:  # an empty line
+            begin = here + 1
+            continue
+        while column < slots.size:
+            if slots[column] >= 0:
+                spans[slots[column], records] = _absent()
+            column += 1
+        records += 1
+        begin = here + 1
+    return records, begin
 
 
 @compiled(allocates=False)  # pragma: no cover
-def _scan(data, start, final, skipping, delimiter, across, slots, spans, most):  # type: ignore[no-untyped-def]
+def _scan(data, start, stop, final, skipping, delimiter, across, slots, spans, most):  # type: ignore[no-untyped-def]
     """Complete records, at most so many. Returns (records, where to go on, whether a long one is skipped)."""
-    stop = data.size
     records = np.int64(0)  # a bare 0 has a type of its own, for which everything below would be compiled once more
     place = start
     while records < most:
+        if not skipping:
+            records, place = _plain_lines(data, place, stop, delimiter, slots, spans, records, most)
+            if records == most:
+                break
         while skipping and place < stop:
             skipping = data[place] != LINE_FEED and data[place] != CARRIAGE_RETURN
             place += 1
@@ -213,14 +302,13 @@ def _lengths(spans, records, lengths):  # type: ignore[no-untyped-def]
     for slot in range(lengths.size):
         total = np.int64(0)
         for record in range(records):
-            if spans[slot, record, 2] != ABSENT:
-                total += spans[slot, record, 1] - spans[slot, record, 0]
+            total += (spans[slot, record] >> _LENGTH) & _LENGTHS
         lengths[slot] = total
 
 
 @compiled(allocates=False)  # pragma: no cover
-def _gather(data, spans, records, starts, offsets, valid, out):  # type: ignore[no-untyped-def]
-    """Bytes of all fields, slot by slot, doubled quotes made single; empty fields are marked absent.
+def _gather(data, spans, records, starts, offsets, valid, empty, out):  # type: ignore[no-untyped-def]
+    """Bytes of all fields, slot by slot, doubled quotes made single; empty fields are marked absent, and counted.
 
     A few records at a time, all slots of them, so that their bytes are still near the processor.
     """
@@ -229,44 +317,47 @@ def _gather(data, spans, records, starts, offsets, valid, out):  # type: ignore[
         for slot in range(starts.size):
             base = starts[slot]
             end = base + offsets[slot, begin]
+            none = np.int64(0)
             for record in range(begin, stop):
-                first, last, sort = spans[slot, record, 0], spans[slot, record, 1], spans[slot, record, 2]
+                span = spans[slot, record]
+                first, length = span & _PLACES, (span >> _LENGTH) & _LENGTHS
                 before = end
-                if sort == DOUBLED:
-                    place = first
+                if span >> _SORT == DOUBLED:
+                    place, last = first, first + length
                     while place < last:
                         out[end] = data[place]
                         end += 1
                         place += 2 if data[place] == QUOTE else 1
-                elif sort != ABSENT:
-                    end = _copied(data, first, last, out, end)
+                else:
+                    _copy(data, first, length, out, end)
+                    end += length
                 offsets[slot, record + 1] = end - base
                 valid[slot, record] = end > before
+                none += end == before
+            empty[slot] += none
 
 
 @within_kernels()  # pragma: no cover
-def _copied(data, first, last, out, end):  # type: ignore[no-untyped-def]
-    """Copies a field to a place of `out`, which has eight bytes to spare, and says where it ends there."""
-    after = end + last - first
-    while first < last and first + 8 <= data.size:
+def _copy(data, first, length, out, end):  # type: ignore[no-untyped-def]
+    """Copies a field to a place of `out`; as both have bytes to spare, sixteen at a time and mostly once."""
+    while True:
         store_word(out, end, load_word(data, first))
-        first += 8
-        end += 8
-    while first < last:
-        out[end] = data[first]
-        first += 1
-        end += 1
-    return after
+        store_word(out, end + 8, load_word(data, first + 8))
+        if length <= SPARE:
+            break
+        first, end, length = first + SPARE, end + SPARE, length - SPARE
 
 
 def delimited_header(stream: ByteStream, delimiter: str, *, multiline: bool = False) -> list[str]:
     """The names in the first line; none if the file holds no text at all."""
-    data = np.frombuffer(bytearray(read_up_to(stream, MOST_RECORD).removeprefix(BYTE_ORDER_MARK)), np.uint8)
-    most = int((data == ord(delimiter)).sum()) + 1
-    spans = np.zeros((most, 1, 3), np.int32)
+    head = read_up_to(stream, MOST_RECORD).removeprefix(BYTE_ORDER_MARK)
+    data = np.frombuffer(bytearray(head) + bytearray(MARKED_BYTES), np.uint8)
+    most = head.count(delimiter.encode()) + 1
+    spans = np.zeros((most, 1), np.int64)
     across = ALWAYS if multiline else NEVER
-    records, _, _ = _scan(data, 0, True, False, np.uint8(ord(delimiter)), across, np.arange(most), spans, 1)
-    present: list[int] = np.flatnonzero(spans[:, 0, 2] != ABSENT).tolist() if records else []
+    slots = np.arange(most, dtype=np.int64)
+    records, _, _ = _scan(data, 0, len(head), True, False, np.uint8(ord(delimiter)), across, slots, spans, 1)
+    present: list[int] = np.flatnonzero(spans[:, 0] >> _SORT != ABSENT).tolist() if records else []
     raw = [texts.cast(pa.large_binary())[0].as_py() or b"" for texts in _texts(data, spans[present], len(present), 1)]
     return [_name(text) for text in raw]
 
@@ -298,7 +389,7 @@ def delimited_batches(
     for slot, name in enumerate(wanted):
         slots[header.index(name)] = slot
     rows = min(MOST_ROWS, max(1, MOST_SPANS // max(1, len(wanted))))
-    spans = np.zeros((max(1, len(wanted)), rows, 3), np.int32)  # fields of a column side by side
+    spans = np.zeros((max(1, len(wanted)), rows), np.int64)  # fields of a column side by side
     across = len(header) if multiline else NEVER
     for data, records in _record_batches(
         stream, np.uint8(ord(delimiter)), across, slots, spans, named=named, marked=marked
@@ -307,15 +398,18 @@ def delimited_batches(
 
 
 def _record_batches(
-    stream: ByteStream, delimiter: np.uint8, across: int, slots: Ints, spans: Shorts, *, named: bool, marked: bool
+    stream: ByteStream, delimiter: np.uint8, across: int, slots: Ints, spans: Ints, *, named: bool, marked: bool
 ) -> Iterator[tuple[Bytes, int]]:
-    """Fills `spans` again and again; each time the bytes it points into and the number of records. No header."""
+    """Fills `spans` again and again; each time the bytes it points into and the number of records. No header.
+
+    The bytes are those of the next batch as soon as that is asked for.
+    """
     first = read_up_to(stream, READ_BYTES)
-    data = np.frombuffer(bytearray(first.removeprefix(BYTE_ORDER_MARK) if marked else first), np.uint8)
+    data, stop = _with_more(np.zeros(0, np.uint8), 0, 0, first.removeprefix(BYTE_ORDER_MARK) if marked else first)
     start, final, skipping, heading = 0, False, False, named
     while True:
         most = 1 if heading else spans.shape[1]
-        records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, spans, most)
+        records, start, skipping = _scan(data, start, stop, final, skipping, delimiter, across, slots, spans, most)
         if records and not heading:
             yield data, records
         heading = heading and not records
@@ -323,27 +417,39 @@ def _record_batches(
             continue
         if final:
             return
-        fresh = np.frombuffer(stream.read(READ_BYTES), np.uint8)
+        fresh = stream.read(READ_BYTES)
         final = not len(fresh)
-        data, start = np.concatenate([data[start:], fresh]), 0  # memory of its own, so that kernels have one form
+        (data, stop), start = _with_more(data, start, stop, fresh), 0
 
 
-def _texts(data: Bytes, spans: Shorts, slots: int, records: int) -> list[pa.Array]:
+def _with_more(data: Bytes, start: int, stop: int, fresh: bytes) -> tuple[Bytes, int]:
+    """What is left of the data with fresh bytes behind it, in the same memory if there is room, and where they end."""
+    left = data[start:stop]
+    size = len(left) + len(fresh)
+    if size + MARKED_BYTES > len(data):
+        data = np.zeros(size + MARKED_BYTES, np.uint8)
+    data[: len(left)] = left  # NumPy takes care where the two overlap
+    data[len(left) : size] = np.frombuffer(fresh, np.uint8)
+    return data, size
+
+
+def _texts(data: Bytes, spans: Ints, slots: int, records: int) -> list[pa.Array]:
     """Each slot's fields as large_string, absent ones null. Their bytes are not judged, as in a Parquet file."""
     lengths = np.zeros(slots, np.int64)
     _lengths(spans, records, lengths)
-    room = lengths + SPARE  # a field is copied by whole words, the last of which may reach beyond it
+    room = lengths + SPARE  # a field is copied by sixteen bytes, the last of which may reach beyond it
     starts = np.cumsum(room) - room
     offsets, valid = np.zeros((slots, records + 1), np.int64), np.zeros((slots, records), np.bool_)
-    out = np.empty(int(room.sum()), np.uint8)
-    _gather(data, spans, records, starts, offsets, valid, out)
+    empty, out = np.zeros(slots, np.int64), np.empty(int(room.sum()), np.uint8)
+    _gather(data, spans, records, starts, offsets, valid, empty, out)
     whole = pa.py_buffer(out)
     return [
         pa.LargeStringArray.from_buffers(
             records,
             pa.py_buffer(offsets[slot]),
             whole.slice(int(starts[slot]), int(lengths[slot])),
-            pa.py_buffer(np.packbits(valid[slot], bitorder="little")),
+            pa.py_buffer(np.packbits(valid[slot], bitorder="little")) if empty[slot] else None,
+            int(empty[slot]),
         )
         for slot in range(slots)
     ]

@@ -57,7 +57,8 @@ for queries and costs that depend on earlier answers). Any other verb is refused
 What is kept between queries
 ----------------------------
 Exact counts of cliques stay in memory (up to `KEPT_BYTES`, in this object alone, never on disk), so that many rounds of
-choosing among the same tables read the rows once. So do exact scores of families that come back in later choices
+choosing among the same tables read the rows once; where families are chosen, wider tables stay instead, out of which
+theirs are summed. So do exact scores of families that come back in later choices
 (`ScoredByFamily`), under the rule and the bound they were computed under. No method sees either. It changes no answer
 and no cost; what is kept depends on the queries, not on the rows, and is dropped when the codes are fixed anew.
 
@@ -76,6 +77,7 @@ import numpy as np
 from understudy.arrays import Bools, Ints
 from understudy.codec.table import MergedCodec, TableCodec
 from understudy.counts.source import CountSource, OccupiedCells, PrivateTable
+from understudy.counts.wide_tables import WideTables
 from understudy.domain import (
     GROWTH_UNIT,
     Clique,
@@ -172,6 +174,7 @@ class Curator:
         self._kept: dict[Clique, Ints] = {}
         self._kept_bytes = 0
         self._scored: _Scored | None = None
+        self._wide: WideTables | None = None
         self._families: tuple[tuple[object, ...], dict[Hashable, int]] = ((), {})
         self.transcript = Transcript()
         self.charges: list[tuple[str, Cost]] = []
@@ -217,7 +220,7 @@ class Curator:
         self._codec = codec
         self._source = PrivateTable.bind(self._table, codec)
         self._public = None if self._public_table is None else PrivateTable.bind(self._public_table, codec)
-        self._kept, self._kept_bytes, self._scored = {}, 0, None
+        self._kept, self._kept_bytes, self._scored, self._wide = {}, 0, None, None
         self._families = ((), {})
 
     def merge(self, places: Mapping[str, Ints]) -> None:
@@ -422,7 +425,9 @@ class Curator:
         known = self._families[1]
         new = [family for family in dict.fromkeys(quality.options) if family not in known]
         if new:
-            exact = self._counts(source, quality.cliques_of(new))
+            # Families to come share most of their columns with these: what is counted for them is wide, and kept.
+            self._wide = self._wide or WideTables(source)
+            exact = _read_only(self._wide.counts(quality.cliques_of(new), KEPT_BYTES - self._kept_bytes))
             known.update(zip(new, quality.unpenalised(new, exact), strict=True))
         return quality.penalised([known[family] for family in quality.options])
 
@@ -535,15 +540,15 @@ class Curator:
 
     def _counts(self, source: CountSource, cliques: Sequence[Clique], *, keep: bool = True) -> Mapping[Clique, Ints]:
         """Exact counts, read-only; the rows are read only for what was not kept."""
-        missing = [clique for clique in dict.fromkeys(cliques) if clique not in self._kept]
         found = {clique: self._kept[clique] for clique in cliques if clique in self._kept}
-        for clique, counts in (source.counts(missing) if missing else {}).items():
-            view = counts.view()
-            # Qualities get these arrays. If one wrote into them, the next answer would be about another table.
-            view.flags.writeable = False
-            found[clique] = view
-            if keep and self._kept_bytes + counts.nbytes <= KEPT_BYTES:
-                self._kept[clique] = view
+        if self._wide is not None:
+            found |= _read_only(self._wide.summed([clique for clique in cliques if clique not in found]))
+        missing = [clique for clique in dict.fromkeys(cliques) if clique not in found]
+        wide = 0 if self._wide is None else self._wide.bytes
+        for clique, counts in _read_only(source.counts(missing) if missing else {}).items():
+            found[clique] = counts
+            if keep and self._kept_bytes + wide + counts.nbytes <= KEPT_BYTES:
+                self._kept[clique] = counts
                 self._kept_bytes += counts.nbytes
         return found
 
@@ -599,6 +604,15 @@ def _own(table: object) -> PrivateTable:
         rule = f"{type(table).__name__} is no PrivateTable, so that nobody would cut its rows to the unit's bound."
         raise UsageError("table", rule, "Open it with open_table, or make it a subclass of PrivateTable.")
     return table
+
+
+def _read_only(counts: Mapping[Clique, Ints]) -> dict[Clique, Ints]:
+    """The same arrays for a quality, which gets all of them and may write into none."""
+    # If one wrote into them, the next answer would be about another table.
+    views = {clique: found.view() for clique, found in counts.items()}
+    for view in views.values():
+        view.flags.writeable = False
+    return views
 
 
 def _is_same_rule(one: tuple[object, ...], other: tuple[object, ...]) -> bool:

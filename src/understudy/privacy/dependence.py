@@ -248,14 +248,15 @@ def _scatter(counts: Ints, codes: Ints, steps: Ints, most: int, found: Ints) -> 
     code, start = np.zeros(width, np.int64), np.zeros(width, np.int64)
     for column in range(1, width):
         start[column] = start[column - 1] + codes[column - 1]
-    place = 0
-    for column in range(width):
+    last, across = start[width - 1], codes[width - 1]
+    place = 0  # of the codes of all columns but the last, whose cells lie side by side
+    for column in range(width - 1):
         place += steps[start[column]]
-    for cell in range(counts.size):
-        if counts[cell]:
-            found[place] += min(counts[cell], most)
-        column = width - 1
-        while column >= 0:  # the next cell: the last column moves on, those that end begin anew
+    for cell in range(0, counts.size, across):
+        for one in range(across):
+            found[place + steps[last + one]] += min(counts[cell + one], most)
+        column = width - 2
+        while column >= 0:  # the next codes: the last column but one moves on, those that end begin anew
             place -= steps[start[column] + code[column]]
             code[column] += 1
             if code[column] < codes[column]:
