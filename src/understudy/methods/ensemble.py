@@ -9,13 +9,14 @@ columns, how many beyond a height that noise does not reach (`methods/known_colu
 pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that wide
 columns hang on, and strong pairs without circles: those of `_MANY` codes or more on both sides where at least a quarter
 of the rows lie elsewhere than columns say. What the closed form of the strong pairs makes of all pairs between their
-columns is expected from then on, and these are scored again. (5) Three mixtures of products are fitted to all tables,
-in groups of neighbouring codes where there are more than `most_groups`; a pair that was not measured enters as it is
-expected, trusted as far as its score allows. (6) The wanted table of a pair has the columns that were measured: it is
-the mean of the mixtures', moved to what is expected as far as the pair's own answers say, and where the pair was
-measured, drawn towards its noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical model of the
-strongest of the wanted tables are moved by column sweeps until they have those of all pairs. Wide columns are drawn by
-the column that they hang on, and pooled codes fall apart.
+columns is expected from then on, and these are scored again. (5) Three mixtures of products, one where noise is large,
+are fitted to all tables, in groups of neighbouring codes where there are more than `most_groups`; a pair that was not
+measured enters as it is expected, trusted as far as its score allows. A graphical model of the clearest pairs stands
+beside them (`methods/graphical_member.py`). (6) The wanted table of a pair has the columns that were measured: it is
+the mean of what these models make of it, moved to what is expected as far as the pair's own answers say, and where the
+pair was measured, drawn towards its noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical model of
+the strongest of the wanted tables are moved by column sweeps until they have those of all pairs. Wide columns are drawn
+by the column that they hang on, and pooled codes fall apart.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column, pooled or not,
 count each row in one cell: they move by at most k in L1 and L2, and Gaussian noise of σ² = k²/(2ρ_i) costs ρ_i.
@@ -62,6 +63,7 @@ from understudy.arrays import Floats
 from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, ResidualTable, StructuralZeros
 from understudy.errors import ResourceError
 from understudy.methods.expected_gain import CellGain, expected_scatter, scatter_beyond, tickets
+from understudy.methods.graphical_member import graphical_pairs
 from understudy.methods.known_columns import PAIR_CELLS, KnownColumns, attached
 from understudy.methods.marginals import alone, at_costs, residuals_at_costs
 from understudy.methods.method import (
@@ -129,7 +131,7 @@ _IN_PAIRS = 0.64
 """What noise of columns does to pairs, as a share of it (`methods/expected_error.py`)."""
 _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
 """Mean noise of a column at all of the cost, as a share of the rows: below the first it pays to fit for longer and more
-closely; at the second columns get `one_way_share`."""
+closely; at the second columns get `one_way_share`, and from there on one mixture is enough."""
 _LEAST_COLUMNS, _MOST_COLUMNS, _COLUMNS_ALONE = 0.05, 0.7, 0.95
 """The least share of the cost for columns, the most without noise, and the share from which no pair is measured."""
 _SCORE_NOISE, _MOST_SCORES, _MOST_OF_LEFT = 0.05, 0.12, 0.3
@@ -634,7 +636,7 @@ class _Synthesis:
         known, rng = self.known, np.random.default_rng(self.method.structure_seed)
         members = self._members(rng)
         columns = self._columns()
-        targets = self._targets(members, columns)
+        targets = self._targets(members, graphical_pairs(known, self.tables, self.excess.rows, self.rules), columns)
         rows = min(self.method.most_records, max(round(known.total), LEAST_RECORDS))
         domain = known.grid.domain
         parts = {name: columns[known.grid.places(name)] for name in domain.columns}
@@ -670,10 +672,12 @@ class _Synthesis:
         return {name: found[name] for name in wide.domain.columns}
 
     def _members(self, rng: np.random.Generator) -> list[PairMixture]:
+        """Three mixtures; one where noise is large, since a graphical model is worth as much there."""
         known = self.known
         small = known.noise < _LITTLE_NOISE
         steps = self.method.steps if small else -(-self.method.steps // 2)
         fitting, members = self.method._fitting(known.groups.grouped.codes, steps)
+        members = 1 if known.noise >= _MIDDLING_NOISE else members
         evidence = self._evidence()
         start = np.maximum(known.groups.sums(known.shares), _LEAST_SHARE / known.total)
         return [
@@ -719,8 +723,13 @@ class _Synthesis:
         """Counts of all columns with the noisy number of rows; residuals of pairs tell nothing of them."""
         return np.concatenate([self.known.wide.counts[name] for name in self.known.grid.domain.columns])
 
-    def _targets(self, members: Sequence[PairMixture], columns: Floats) -> list[Target]:
-        """The wanted table of every pair: one without negative counts that has these columns as nearly as it can."""
+    def _targets(
+        self, members: Sequence[PairMixture], together: Mapping[Clique, Floats], columns: Floats
+    ) -> list[Target]:
+        """The wanted table of every pair: one without negative counts that has these columns as nearly as it can.
+
+        It begins with the mean of the mixtures and, if there is one, of the graphical model.
+        """
         known, grid, total = self.known, self.known.grid, self.known.total
         groups = known.groups
         pairs = np.asarray(np.mean([member.pairs() for member in members], axis=0, dtype=np.float64))
@@ -729,6 +738,8 @@ class _Synthesis:
             possible = ~grid.table(known.impossible, pair)
             margins = columns[grid.places(pair[0])], columns[grid.places(pair[1])]
             expected = groups.spread(pair, groups.grouped.table(pairs, pair), columns)
+            if together:
+                expected = (len(members) * expected + together[pair] / total) / (len(members) + 1)
             table = raked(np.where(possible, expected, 0.0), *margins)
             if pair in self.excess.chained or pair not in self.tables:
                 table = self._between(pair, raked(grid.table(self.excess.expected, pair), *margins), table)

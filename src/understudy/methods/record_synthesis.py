@@ -8,7 +8,7 @@ by rules), (5) and moved towards the tables, by column sweeps or by gradual upda
 Everything that is drawn here comes from `structure_seed`, which is an option and so on record.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -265,8 +265,8 @@ def laid_out(model: BlockModel, rows: int, rng: np.random.Generator) -> Codes:
 
 _START_CELLS, _START_STEPS = 2**16, 200
 """Size of the model that records start from, and steps of its fit: more of either changes little and takes longer."""
-_TRIED_PER_COLUMN = 8
-"""Pairs that are tried for the model, the strongest first, beside one pair a column."""
+TRIED_PER_COLUMN = 9
+"""Pairs that are tried for such a model, the strongest first."""
 
 
 def laid_out_together(
@@ -306,15 +306,19 @@ def laid_out_together(
 def _strongest(domain: Domain, targets: Sequence[Target], rules: Sequence[StructuralZeros]) -> list[Target]:
     """Those with most mutual information whose model stays small, whatever the rules alone make it."""
     told = np.array([_information(target.counts.reshape(domain.shape(target.clique))) for target in targets])
-    order = np.argsort(-told, kind="stable")[: (_TRIED_PER_COLUMN + 1) * len(domain.columns)]
-    kept: list[Target] = []
+    order = np.argsort(-told, kind="stable")[: TRIED_PER_COLUMN * len(domain.columns)]
+    tried = {targets[place].clique: targets[place] for place in order if told[place] > 0.0}
+    return [tried[pair] for pair in small_enough(domain, tried, rules)]
+
+
+def small_enough(domain: Domain, pairs: Iterable[Clique], rules: Sequence[StructuralZeros]) -> list[Clique]:
+    """Those of the pairs, the first ones first, whose graphical model stays small, whatever the rules alone make it."""
+    kept: list[Clique] = []
     cliques = [rule.clique for rule in rules]
     limit = max(_START_CELLS, 2 * GraphicalSize.of(domain, cliques).cells)
-    for place in order:
-        target = targets[place]
-        if told[place] > 0.0 and GraphicalSize.of(domain, [*cliques, target.clique]).cells <= limit:
-            kept.append(target)
-            cliques.append(target.clique)
+    for pair in pairs:
+        if GraphicalSize.of(domain, [*cliques, *kept, pair]).cells <= limit:
+            kept.append(pair)
     return kept
 
 
