@@ -16,10 +16,12 @@ import argparse
 import datetime
 import itertools
 import json
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ import pyarrow.parquet as pq
 from benchmarks.frontier import DATA, TABLES, Coded, coded, errors
 from benchmarks.graphical import DELTA
 from benchmarks.peers.contract import DOMAIN, SETTINGS, TABLE, read_columns
+from benchmarks.peers.environment import ROOT
 from benchmarks.peers.run import OURS, Limits, run_ours, run_peer
 from benchmarks.standing import KEPT, Record, kept, write_page
 
@@ -37,6 +40,7 @@ CONTESTANTS = (
     "understudy aim",
     "understudy privsyn",
     "understudy ensemble",
+    "understudy auto",
     "mbi mst",
     "mbi aim",
     "dpmm mst",
@@ -85,6 +89,18 @@ def missing(runs: Sequence[Run], records: Sequence[Record]) -> Iterator[Run]:
             yield run
 
 
+@cache
+def commit() -> str | None:
+    """The commit of this code, with a plus where files that git knows differ from it; None outside a repository."""
+    said = []
+    for command in (["rev-parse", "--short=10", "HEAD"], ["status", "--porcelain", "--untracked-files=no", "src"]):
+        ended = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            return None
+        said.append(ended.stdout.strip())
+    return said[0] + ("+" if said[1] else "")
+
+
 def made(run: Run, place: Place) -> Record:
     """One run in a process of its own, scored."""
     sizes, real = coded(place.data / TABLES[run.table])
@@ -107,6 +123,7 @@ def made(run: Run, place: Place) -> Record:
             "columns": len(sizes),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "limit_seconds": place.limits.seconds,
+            "commit": commit(),
         }
         record |= {
             name: result[name] for name in ("error", "seconds_cpu", "seconds_wall", "peak_rss_bytes", "versions")
