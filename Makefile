@@ -10,7 +10,8 @@ JOBS ?= 2
 MUTATE ?=
 MUTANTS ?= 160
 MUTATION_SEED ?= 20
-STUDIES := rdt_panels steps_simulation nist_field youth_voters
+STUDIES := rdt_panels steps_simulation nist_field youth_voters choosing
+EARLIER ?=
 KEEP ?= .studies-cache
 SMOKE := .studies-smoke
 KILLS ?= 1000
@@ -40,7 +41,7 @@ help:
 	@echo "make dependency-audit  known vulnerabilities of what understudy needs (asks a public list; needs a network)"
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make package    wheel and source distribution in dist/; the wheel, built from the latter, is installed afresh and runs the demo"
-	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
+	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables; in parts: STUDIES=rdt_panels)"
 	@echo "make gallery    five real tables from raw file to release, pages in docs/gallery (DATA=folder with the real tables)"
 	@echo "make bench      our methods and other packages on real tables, as far as not kept yet, and the page (DATA=folder)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
@@ -158,10 +159,11 @@ studies: $(STAMP)
 	@test -n "$(DATA)" || { echo "make studies DATA=FOLDER: the studies need the folder with the real tables."; exit 1; }
 	@began=$$(date +%s); \
 	for study in $(STUDIES); do \
-	  $(BIN)/python -m studies.$$study --data $(DATA) --jobs $(JOBS) --keep $(KEEP) || exit 1; \
+	  out=docs/studies; test $$study != choosing || out=docs; \
+	  earlier=; test -z "$(EARLIER)" -o $$study = choosing || earlier="--earlier $(EARLIER)/$$study.md"; \
+	  $(BIN)/python -m studies.$$study --data $(DATA) --jobs $(JOBS) --keep $(KEEP) --out $$out $$earlier || exit 1; \
 	done; \
-	$(BIN)/python -m studies.choosing --data $(DATA) --jobs $(JOBS) --keep $(KEEP) --out docs || exit 1; \
-	echo "All studies: $$(( ($$(date +%s) - began) / 60 )) minutes in this sitting; finished runs are in $(KEEP)"
+	echo "$(STUDIES): $$(( ($$(date +%s) - began) / 60 )) minutes in this sitting; finished runs are in $(KEEP)"
 
 # The tables stay where they are; pages, pictures and figures may be published, as their licences allow.
 gallery: $(STAMP)
@@ -175,7 +177,7 @@ bench: $(STAMP)
 
 # That every study still runs from its command line; a few repeats on simulated tables, so the pages say nothing.
 studies-smoke: $(STAMP)
-	@for study in $(STUDIES) choosing; do \
+	@for study in $(STUDIES); do \
 	  $(BIN)/python -m studies.$$study --smoke --out $(SMOKE) || exit 1; \
 	done
 

@@ -16,12 +16,10 @@ import argparse
 import datetime
 import itertools
 import json
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +28,9 @@ import pyarrow.parquet as pq
 from benchmarks.frontier import DATA, TABLES, Coded, coded, errors
 from benchmarks.graphical import DELTA
 from benchmarks.peers.contract import DOMAIN, SETTINGS, TABLE, read_columns
-from benchmarks.peers.environment import ROOT
 from benchmarks.peers.run import OURS, Limits, run_ours, run_peer
 from benchmarks.standing import KEPT, Record, kept, write_page
+from studies.runs import commit
 
 CONTESTANTS = (
     "understudy independent",
@@ -87,18 +85,6 @@ def missing(runs: Sequence[Run], records: Sequence[Record]) -> Iterator[Run]:
     for run in runs:
         if run.key not in done and (run.table, run.by) not in failed:
             yield run
-
-
-@cache
-def commit() -> str | None:
-    """The commit of this code, with a plus where files that git knows differ from it; None outside a repository."""
-    said = []
-    for command in (["rev-parse", "--short=10", "HEAD"], ["status", "--porcelain", "--untracked-files=no", "src"]):
-        ended = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=False)
-        if ended.returncode:
-            return None
-        said.append(ended.stdout.strip())
-    return said[0] + ("+" if said[1] else "")
 
 
 def made(run: Run, place: Place) -> Record:

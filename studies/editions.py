@@ -2,13 +2,21 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from studies.verdicts import kind_of
-from studies.writing import Finding, table
+from studies.writing import Finding, StudyPage, table
 
-__all__ = ["changes", "verdicts_of"]
+__all__ = ["changes", "finished", "verdicts_of"]
 
 _HEAD, _BETWEEN = 2, re.compile(r"(?<!\\) \| ")
+
+
+def finished(page: StudyPage) -> Path:
+    """Writes the page, with what changed against the edition before it where that was given."""
+    if page.form.earlier:
+        page.after.append(changes(page.findings, page.form.earlier))
+    return page.write()
 
 
 def verdicts_of(page: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ Entries of the challenge's teams as they were, their mended forms, and four othe
 
 from pathlib import Path
 
-from studies.editions import changes
+from studies.editions import finished
 from studies.field import entrants, entry, scoring, tables
 from studies.field.entrants import present
 from studies.field.entry import Entry, run, setting
@@ -54,9 +54,7 @@ def study(form: Form) -> Path:
     say_mended(page, results, smoke=form.smoke)
     judge(page, results, smoke=form.smoke)
     page.say(reading(page, results, names[0], names[-1]))
-    if form.earlier:
-        page.after.append(changes(page.findings, form.earlier))
-    return page.write()
+    return finished(page)
 
 
 if __name__ == "__main__":

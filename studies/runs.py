@@ -4,17 +4,23 @@ import hashlib
 import json
 import multiprocessing
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import understudy
 
-__all__ = ["Record", "Spent", "Task", "carry_out", "kept_file", "spent_on"]
+__all__ = ["Record", "Spent", "Task", "carry_out", "commit", "kept_file", "spent_on"]
 
 Record = dict[str, object]
+ROOT = Path(__file__).parents[1]
+MAKING = ("src", "studies", "benchmarks/*.py", "benchmarks/peers")
+"""What makes runs; pages and kept runs may differ from the commit."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Every process works alone: libraries are told not to share its work out."""
 
@@ -31,11 +37,16 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 @dataclass(frozen=True)
 class Spent:
-    """What runs took: how many, minutes during which any of them was at work, and minutes of processors."""
+    """What runs took: how many, minutes during which any of them was at work, and minutes of processors.
+
+    And the days on which they were made, and the commits of the code that made them.
+    """
 
     runs: int
     elapsed: float
     processor: float
+    days: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
 
 
 def kept_file(keep: Path | None, study: str, made_by: Iterable[str]) -> Path | None:
@@ -82,7 +93,26 @@ def spent_on(records: Sequence[Record]) -> Spent:
     for began, ended in spans:
         elapsed += max(0.0, ended - max(began, until))
         until = max(until, ended)
-    return Spent(len(records), elapsed / 60, sum(float(str(one["processor"])) for one in records) / 60)
+    processor = sum(float(str(one["processor"])) for one in records) / 60
+    days = sorted({datetime.fromtimestamp(began, UTC).date().isoformat() for began, _ in spans})
+    commits = dict.fromkeys(str(one["commit"]) for one in records if one.get("commit"))
+    return Spent(len(records), elapsed / 60, processor, tuple(days), tuple(commits))
+
+
+@cache
+def commit(root: Path = ROOT) -> str | None:
+    """The commit of the code in a folder, with a plus where files that git knows differ; None outside a repository."""
+    said = []
+    code = ["status", "--porcelain", "--untracked-files=no", "--", *MAKING]
+    for command in (["rev-parse", "--short=10", "HEAD"], code):
+        try:
+            ended = subprocess.run(["git", *command], cwd=root, capture_output=True, text=True, check=False)
+        except OSError:
+            return None
+        if ended.returncode:
+            return None
+        said.append(ended.stdout.strip())
+    return said[0] + ("+" if said[1] else "")
 
 
 class _Timed:
@@ -95,7 +125,7 @@ class _Timed:
         began, before = time.time(), time.process_time()
         record = self.work(task)
         times = {"began": began, "ended": time.time(), "processor": time.process_time() - before}
-        return record | times | {"key": task.key}
+        return record | times | {"key": task.key, "commit": commit()}
 
 
 def _keep(record: Record, done: dict[str, Record], kept: Path | None) -> None:

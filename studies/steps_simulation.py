@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+
+from studies.editions import finished
 from studies.runs import carry_out, kept_file, spent_on
 from studies.steps import design
 from studies.steps.claims import judge
@@ -22,7 +25,8 @@ from studies.steps.reading import remarks
 from studies.steps.unchanged import ORIGINAL, unchanged
 from studies.verdicts import RULE, kind_of
 from studies.writing import Form, StudyPage, run_as_script, table
-from understudy.charts import Lines, Series
+from understudy.charts import Bundle, Lines, Series
+from understudy.report import render_panels
 
 __all__ = ["runs", "study"]
 
@@ -35,7 +39,7 @@ def runs(form: Form) -> list[Run]:
     methods = [(method, epsilon) for method in METHODS for epsilon in epsilons]
     return [
         Run(model, rows, epsilon, method, repeat)
-        for repeat in range(form.pick(2, REPEATS))
+        for repeat in range(form.repeats or form.pick(2, REPEATS))
         for model in (1, 2)
         for rows in sizes
         for method, epsilon in [*methods, (BINNED, 0.0)]
@@ -57,18 +61,18 @@ def study(form: Form) -> Path:
         Run(model, rows, 0.0, ORIGINAL, repeat)
         for model in (1, 2)
         for rows in sizes
-        for repeat in range(form.pick(2, REPEATS))
+        for repeat in range(form.repeats or form.pick(2, REPEATS))
     ]
     originals = [unchanged(run) for run in plain]
     given = Judge(collected([*todo, *plain], [*records, *originals], truths()), sizes, epsilons)
-    _describe(page, form.pick(2, REPEATS))
+    _describe(page, form.repeats or form.pick(2, REPEATS))
     for model in (1, 2):
         for rows in sizes:
             _show(page, given, model, rows)
     tops = [str(one["top"]) for run, one in zip(todo, records, strict=True) if run.method == "STEPS"]
     judge(page, given, tops, [cast(Mapping[str, float], one["aic"]) for one in originals])
     page.say(_reading(page, given))
-    return page.write()
+    return finished(page)
 
 
 def _describe(page: StudyPage, repeats: int) -> None:
@@ -124,7 +128,45 @@ def _show(page: StudyPage, given: Judge, model: int, rows: int) -> None:
     ]
     lines += [("none", name, given.cell(model, rows, 0.0, name)) for name in (BINNED, ORIGINAL)]
     page.say(_measured(lines))
-    page.say(f"From the least to the greatest coefficient (the paper draws a line for each):\n\n{_spans(lines)}")
+    coefficients = len(truths()[model - 1].coefficients)
+    file = f"{page.name}-model-{model}-{rows}-coefficients.svg"
+    page.form.out.mkdir(parents=True, exist_ok=True)
+    (page.form.out / file).write_text(_by_coefficient(given, model, rows), encoding="utf-8")
+    title = f"model {model}, n = {rows:,}: a line for each of the {coefficients} coefficients"
+    page.say(
+        f"![{title}]({file})\n\n*{title}, as in the paper's figures; thick: their mean; dotted: no bias, and coverage "
+        f"of {NOMINAL:.0%}*"
+    )
+    page.say(f"From the least to the greatest coefficient:\n\n{_spans(lines)}")
+
+
+def _by_coefficient(given: Judge, model: int, rows: int) -> str:
+    """A line of panels for each measure, a panel for each method, a line for each coefficient over ε."""
+    levels = {"bias": 0.0, "coverage": NOMINAL}
+    drawn = []
+    for measure in BY_COEFFICIENT:
+        found = {
+            name: np.array(
+                [given.cell(model, rows, epsilon, name).by_coefficient(measure) for epsilon in given.epsilons]
+            )
+            for name in METHODS
+        }
+        ends = (min(float(one.min()) for one in found.values()), max(float(one.max()) for one in found.values()))
+        heights = ends if measure in levels else (0.0, ends[1])
+        drawn.append(
+            [
+                Bundle(
+                    f"{name}: {measure}",
+                    "ε",
+                    tuple(given.epsilons),
+                    tuple(tuple(line) for line in values.T.tolist()),
+                    heights,
+                    levels.get(measure),
+                )
+                for name, values in found.items()
+            ]
+        )
+    return render_panels(f"model {model}, n = {rows:,}", drawn)
 
 
 def _measured(lines: Sequence[tuple[str, str, Cell]]) -> str:

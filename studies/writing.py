@@ -130,8 +130,11 @@ class StudyPage:
     def _time(self) -> str:
         assert self.spent is not None
         at_once = f"{self.form.jobs} at a time" if self.form.jobs else "one after another"
+        days, commits = self.spent.days, self.spent.commits
+        when = f", made {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
+        code = f" by the code of commit {' and '.join(commits)}" if commits else ""
         return (
-            f"The {self.spent.runs:,} runs took {self.spent.elapsed:.1f} minutes, {at_once}, and "
+            f"The {self.spent.runs:,} runs{when}{code}, took {self.spent.elapsed:.1f} minutes, {at_once}, and "
             f"{self.spent.processor:.1f} processor minutes."
         )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from studies.editions import finished
 from studies.runs import Record, carry_out, kept_file, spent_on
 from studies.verdicts import AT_MARGIN, RULE, count_of, kind_of, range_of, verdict
 from studies.voters import measures, tables
@@ -102,7 +103,7 @@ def write_page(page: StudyPage, todo: Sequence[Job], records: Sequence[Record]) 
     tally = {f"[{claim.source}] {claim.printed}": _claim_row(page, claim, judges) for claim in claims()}
     other_rows(page, truths, found)
     page.say(_reading(tally, truths, judges))
-    return page.write()
+    return finished(page)
 
 
 def _claim_row(page: StudyPage, claim: Claim, judges: Sequence[tuple[str, Judge]]) -> list[str]:

@@ -990,6 +990,46 @@ def _panel_told(chart: CurvePanel) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Bundle:
+    """Many thin lines of one kind over a logarithmic axis, whose names do not matter, and the mean of all of them."""
+
+    caption: str
+    across: str
+    places: tuple[float, ...]
+    lines: tuple[tuple[float, ...], ...]
+    heights: tuple[float, ...] = ()
+    """Numbers that the upward axis holds as well, so that several panels have the same one."""
+    yardstick: float | None = None
+
+
+def draw_bundle(chart: Bundle) -> Drawing:
+    """A line for each, light, and their mean, dark; a line with a number that is not finite is left out."""
+    known = [line for line in chart.lines if all(map(math.isfinite, line))]
+    level = () if chart.yardstick is None else (chart.yardstick,)
+    bottom = 8.0 + PANEL_HEIGHT
+    upward = ChartAxis.around([*chart.heights, *level, *(one for line in known for one in line)], bottom, 12.0)
+    ticks = upward.ticks()
+    left = 14 + LETTER * max([len(tick.text) for tick in ticks], default=3)
+    across = ChartAxis.around(chart.places, left + INSET, SMALL - 8 - INSET, logarithmic=True)
+    shapes = []
+    for tick in ticks:
+        shapes += [_line("grid", (left, tick.place), (SMALL - 8, tick.place))]
+        shapes += [_text("label", left - 5, tick.place + 4, tick.text)]
+    for place in chart.places:
+        shapes.append(_text("middle", across.at(place), bottom + 17, f"{place:g}"))
+    shapes += [_line("yardstick", (left, upward.at(one)), (SMALL - 8, upward.at(one))) for one in level]
+    shapes.append(_line("frame", (left, bottom), (SMALL - 8, bottom)))
+    shapes.append(_text("label", SMALL - 8, bottom + 33, chart.across))
+    mean = tuple(math.fsum(values) / len(known) for values in zip(*known, strict=True))
+    for style, line in [*(("thread", line) for line in known), *([("thread mean", mean)] if mean else [])]:
+        spots = (f"{across.at(x)} {upward.at(y)}" for x, y in zip(chart.places, line, strict=True))
+        shapes.append(_path(style, "M" + " L".join(spots)))
+    told = "; ".join(f"at {chart.across} {x:g} {in_digits(y)}" for x, y in zip(chart.places, mean, strict=False))
+    summary = f"{len(known)} lines; their mean {told or 'does not exist'}."
+    return Drawing(chart.caption, summary, SMALL, math.ceil(bottom + 40), tuple(shapes))
+
+
+@dataclass(frozen=True, slots=True)
 class IntervalGroup:
     """Intervals that stand side by side under one name: the ends of each, and what a pointer finds on it."""
 
@@ -1059,7 +1099,7 @@ def draw_names(chart: CurveNames) -> Drawing:
     return Drawing(chart.caption, ", ".join(chart.names), SMALL, height, tuple(shapes))
 
 
-Chart = SharesChart | Matrix | Between | Forest | PointMap | CurvePanel | IntervalPanel | CurveNames
+Chart = SharesChart | Matrix | Between | Forest | PointMap | CurvePanel | Bundle | IntervalPanel | CurveNames
 
 
 def draw(chart: Chart) -> Drawing:
@@ -1077,6 +1117,8 @@ def draw(chart: Chart) -> Drawing:
             return draw_map(chart)
         case CurvePanel():
             return draw_panel(chart)
+        case Bundle():
+            return draw_bundle(chart)
         case IntervalPanel():
             return draw_intervals(chart)
         case CurveNames():

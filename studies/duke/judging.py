@@ -10,7 +10,7 @@ from studies.duke.panels import BASE, Labelled
 from studies.verdicts import Comparison, above, against, alike, count_of, range_of, verdict
 from studies.writing import StudyPage, estimate
 
-__all__ = ["JOINT", "VISIBLE", "Settings", "judge", "odd_shares"]
+__all__ = ["JOINT", "NEW", "VISIBLE", "Settings", "judge", "odd_shares"]
 
 Found = Mapping[str, Sequence[Labelled]]
 VISIBLE = 0.2

@@ -33,6 +33,7 @@ class Setting:
     rate: float = 0.1
     leaf_size: int = 1000
     route: str = "true"
+    leaf_minimum: int = 0
 
 
 BASE = "base"
@@ -49,6 +50,7 @@ SETTINGS: Mapping[str, Setting] = {
     "n_B = 2,000": Setting(leaf_size=2000),
     "occupation 60": Setting(occupation=60),
     "synthetic route": Setting(route="synthetic"),
+    "leaves of 200": Setting(leaf_minimum=200),
 }
 
 
@@ -81,6 +83,7 @@ def labelled(bench: Bench, setting: Setting, repeat: int) -> Labelled:
         "private": f"{bench.outcome},{bench.second}",
         "weights": f"{bench.agency}:{setting.agency},{bench.occupation}:{setting.occupation}",
         "leaf_size": str(setting.leaf_size),
+        "leaf_minimum": str(setting.leaf_minimum),
         "trees": str(setting.trees),
         "route": setting.route,
         "structure_seed": str(repeat),
@@ -128,6 +131,7 @@ def _compared(bench: Bench, made: pa.Table) -> tuple[dict[str, float], dict[str,
     numbers["share of new combinations"] = sum(joint[place][1] for place in new)
     models = {"agency": [bench.agency], "occupation": [bench.occupation], "both": [bench.agency, bench.occupation]}
     points: dict[str, Pairs] = {"slopes": tuple(slopes), "correlations": tuple(correlations), "joint": tuple(third)}
+    points["all columns"] = tuple(sorted(set(joint)))  # levels with the same two counts are one point
     for title, names in models.items():
         found = _coefficients(bench, ours, names), _coefficients(bench, theirs, names)
         pairs = list(zip(*found, strict=True))

@@ -1,6 +1,7 @@
-"""Figures 3 to 9 of the source, one SVG file each: two settings, a line of panels (a), (c) and (d) for either.
+"""Figures 3 to 9 of the source, one SVG file each: two settings, a line of panels (a) to (d) for either.
 
-Panel (b), the shares of all columns together, has tens of thousands of points; runs keep its correlation alone.
+Panel (b), the shares of all columns together, has tens of thousands of levels. Shares are small whole numbers over the
+rows, so most levels lie on the same few hundred points; a point is drawn once.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,8 @@ def comparison_svg(title: str, settings: Sequence[tuple[str, Labelled]]) -> str:
 def _panels(name: str, one: Labelled) -> tuple[Chart | Points, ...]:
     overall = f"(b) all columns: r = {one.numbers['joint shares, all columns']:.3f}"
     return (
-        _largest(f"{name}; {overall}", one.points["joint"]),
+        _largest(f"{name}: (a) largest joint levels", one.points["joint"]),
+        Points(overall, "authentic", "synthetic", tuple(one.points["all columns"])),
         Points("(c) slopes", "authentic", "synthetic", tuple(one.points["slopes"])),
         Points("(d) correlations", "authentic", "synthetic", tuple(one.points["correlations"])),
     )

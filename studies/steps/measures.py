@@ -72,11 +72,15 @@ class Cell:
         """The measure with its interval; coverage as the share itself, over all coefficients."""
         return estimate(self.covered.mean(axis=1).tolist()) if measure == "coverage" else self.judged(measure)
 
+    def by_coefficient(self, measure: str) -> Floats:
+        """The measure of every coefficient; bias with its sign, coverage as the share itself."""
+        means: Floats = self._values(measure).mean(axis=0)
+        return np.sqrt(means) if measure == "estimation RMSE" else means
+
     def span(self, measure: str) -> tuple[float, float]:
-        """The least and the greatest of all coefficients; bias with its sign, coverage as the share itself."""
-        means = self._values(measure).mean(axis=0)
-        ends = np.sqrt(means) if measure == "estimation RMSE" else means
-        return float(ends.min()), float(ends.max())
+        """The least and the greatest of all coefficients."""
+        found = self.by_coefficient(measure)
+        return float(found.min()), float(found.max())
 
 
 def _jackknife(values: Floats, turn: Callable[[Floats], Floats]) -> list[float]:

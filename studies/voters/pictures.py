@@ -3,19 +3,18 @@
 import statistics
 from collections.abc import Sequence
 
-from studies.voters.judge import Judge, powers
+from studies.voters.judge import Found, Judge, powers
 from studies.voters.measures import EPSILONS, Truth
 from studies.writing import StudyPage, table
-from understudy.charts import Lines, Points, Series
+from understudy.charts import Forest, IntervalRow, Lines, Series, forest_axis
 from understudy.evaluate.regression import Compared
+from understudy.report import render_panels
 
-__all__ = ["show"]
+__all__ = ["CORNERS", "intervals", "show"]
 
 LATER = ("Laplace", "PrivBayes", "STEPS-2", "STEPS-3", "UH-2", "UH-3")
 EARLIER = ("Laplace", "AIC-2", "AIC-3", "RP-2")
 LOW, HIGH = EPSILONS[1], EPSILONS[3]
-SHOWN = 3.0
-"""Coefficients beyond this (nobody votes who is not registered) would squeeze all others into a point."""
 PRINTED_SIGNS = {
     "(intercept)": ("Y", "Y", "Y", "Y"),
     "age": ("N", "Y", "N", "Y"),
@@ -96,19 +95,32 @@ def _numbers(page: StudyPage, judge: Judge, measures: Sequence[str], systems: Se
 
 
 def _coefficients(page: StudyPage, judge: Judge) -> None:
-    """Figure 4 of 2019 as points: original against synthetic coefficients of the first repeat, without intervals."""
-    for system, epsilon in CORNERS:
-        found = judge.found[judge.table, system, epsilon][0].coefficients
-        known = [one for one in found if one.synthetic is not None]
-        points = tuple(
-            (one.real.value, one.synthetic.value) for one in known if one.synthetic and abs(one.real.value) <= SHOWN
-        )
+    """Figure 4 of 2019: original and synthetic coefficients with their intervals, in the first repeat."""
+    for epsilon in (LOW, HIGH):
+        file = f"{page.name}-{judge.table}-intervals{'-low' if epsilon == LOW else ''}.svg"
         title = (
-            f"Coefficients of {system} at ε = {powers(epsilon)}, one repeat (2019, Figure 4): {judge.table}; "
-            f"{len(known) - len(points)} beyond ±{SHOWN:g} are left out"
+            f"95 % intervals of the coefficients at ε = {powers(epsilon)}, one repeat (2019, Figure 4): {judge.table}"
         )
-        stem = f"{judge.table}-coefficients-{system.lower()}" + ("-low" if epsilon == LOW else "")
-        page.figure(stem, Points(title, "original", "synthetic", points))
+        page.form.out.mkdir(parents=True, exist_ok=True)
+        (page.form.out / file).write_text(intervals(judge.found, judge.table, epsilon, title), encoding="utf-8")
+        page.say(f"![{title}]({file})\n\n*{title}; dark: original, light: synthetic*")
+
+
+def intervals(found: Found, table: str, epsilon: float, title: str) -> str:
+    """The first repeat of both systems side by side on one axis; intervals beyond it end in its frame."""
+    rows = {
+        system: tuple(map(_row, found[table, system, epsilon][0].coefficients))
+        for system, at in CORNERS
+        if at == epsilon
+    }
+    ends = forest_axis(one for group in rows.values() for one in group)
+    return render_panels(title, [[Forest(system, group, ends) for system, group in rows.items()]])
+
+
+def _row(one: Compared) -> IntervalRow:
+    made = one.synthetic
+    ends = None if made is None else (made.value, made.low, made.high)
+    return IntervalRow(one.name, (one.real.value, one.real.low, one.real.high), ends)
 
 
 def _signs(page: StudyPage, judge: Judge, truth: Truth) -> None:

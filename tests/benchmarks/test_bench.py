@@ -1,7 +1,6 @@
 """The benchmark: what is kept is not run again, what was stopped is not started again, the page says what there is."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -66,25 +65,3 @@ def test_noise_beside_the_count_shows_the_count_and_noise_on_a_grid_does_not() -
     on_grid = grid_check("exact", lambda size: np.rint(rng.normal(0.0, 100.0, size) * 2**30) / 2**30, "noise")
     assert on_grid["holds"] is True
     assert off_grid(lambda size: np.full(size, -127.5 + 0.5 / GRID), 127)[1] > 0
-
-
-def test_runs_say_of_which_commit_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def said(folder: Path) -> str | None:
-        monkeypatch.setattr(bench, "ROOT", folder)
-        bench.commit.cache_clear()
-        return bench.commit()
-
-    def git(*command: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        return subprocess.run(["git", *who, *command], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-
-    assert said(tmp_path) is None, "no repository"
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "code.py").write_text("1\n", encoding="utf-8")
-    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "first"]):
-        git(*command)
-    clean = said(tmp_path)
-    assert clean == git("rev-parse", "--short=10", "HEAD").strip()
-    (tmp_path / "src" / "code.py").write_text("2\n", encoding="utf-8")
-    assert said(tmp_path) == f"{clean}+"
-    bench.commit.cache_clear()

@@ -29,7 +29,7 @@ from understudy.methods.rdt import (
     coins,
     grow_by_counts,
 )
-from understudy.models.label_trees import Attributes, DecisionTree, Ensemble
+from understudy.models.label_trees import Attributes, DecisionTree, Ensemble, pooled
 from understudy.privacy.cost import UNIT, Budget, Cost, distribution_for
 from understudy.privacy.curator import Curator
 from understudy.privacy.randomizer import SecureRandomizer
@@ -218,9 +218,88 @@ def test_true_routes_keep_the_association_that_synthetic_ones_lose():
     assert errors["synthetic"] > 0.05
 
 
+def test_small_leaves_take_the_noisy_counts_of_the_branch_around_them():
+    plain, pooled_release = (released(leaf_minimum=least, leaf_size=400, randomizer=NoNoise()) for least in (0, 150))
+    assert pooled_release.statement.charges == plain.statement.charges
+    ensemble, other = pooled_release.model.chain.ensembles[0], plain.model.chain.ensembles[0]
+    answers = [answer for answer in pooled_release.transcript if answer.name.endswith("for sex")]
+    codes = {name: np.array([int(text) for text in PUBLIC.column(name).to_pylist()]) for name in ("job", "age")}
+    changed = 0
+    for tree, table, before, answer in zip(ensemble.trees, ensemble.tables, other.tables, answers, strict=True):
+        counts = answer.values.reshape(tree.leaves, -1)
+        reached = tree.leaf_of(ensemble.attributes.grouped(codes, PUBLIC.num_rows))
+        records = np.bincount(reached, minlength=tree.leaves)
+        for leaf, branch in enumerate(_branches(tree, records, 150)):
+            expected = counts[branch].sum(axis=0)
+            np.testing.assert_allclose(table[leaf], expected / expected.sum())
+        large = records >= 150
+        assert np.array_equal(table[large], before[large])
+        changed += int((table[~large] != before[~large]).any(axis=1).sum())
+    assert changed, "no leaf is small, so nothing was shown"
+
+
+def _branches(tree, records, least):
+    """For each leaf the leaves of the smallest branch around it with enough records, by walking the tree."""
+    above: dict[int, int] = {}
+    for node, split in enumerate(tree.splits):
+        children = range(int(tree.places[node]), int(tree.places[node]) + tree.fan_outs[split]) if split >= 0 else ()
+        above |= dict.fromkeys(children, node)
+
+    def below(node):
+        if tree.splits[node] < 0:
+            return [int(tree.places[node])]
+        first = int(tree.places[node])
+        return [leaf for child in range(first, first + tree.fan_outs[tree.splits[node]]) for leaf in below(child)]
+
+    found = {}
+    for start in np.flatnonzero(tree.splits < 0):
+        node = int(start)
+        while node and records[below(node)].sum() < least:
+            node = above[node]
+        found[int(tree.places[start])] = below(node)
+    return [found[leaf] for leaf in range(tree.leaves)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_branches_are_those_of_a_walk_through_any_tree(seed):
+    rng = np.random.default_rng(seed)
+    tree = grow_by_counts(start(seed, leaf_size=3), EVEN)
+    counts = rng.integers(-20, 60, (tree.leaves, 3))
+    records = counts.sum(axis=1).astype(float) if seed % 2 else rng.integers(0, 9, tree.leaves).astype(float)
+    for least in (1, 8, 60, 10_000):
+        found = pooled(tree, counts, records, least)
+        expected = [counts[branch].sum(axis=0) for branch in _branches(tree, records, least)]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_which_leaves_are_small_is_public_with_a_public_table_and_noisy_without(monkeypatch):
+    seen = []
+
+    def recording(tree, counts, records, least):
+        seen.append((counts, records))
+        return pooled(tree, counts, records, least)
+
+    monkeypatch.setattr(running, "pooled", recording)
+    for table in (PEOPLE, PEOPLE.slice(0, 0), rows_of(people(500, seed=9))):
+        released(table, leaf_minimum=100)
+    for tree in range(3):  # those of the first private column: later ones follow distributions paid for
+        first, *others = (seen[run * 6 + tree][1] for run in range(3))
+        assert first.sum() == PUBLIC.num_rows
+        assert all(np.array_equal(first, other) for other in others)
+    seen.clear()
+    release = released(public=None, leaf_minimum=100)
+    answers = [answer.values for answer in release.transcript if "leaves of tree" in answer.name]
+    assert len(seen) == len(answers) == 6
+    for (counts, records), values in zip(seen, answers, strict=True):
+        assert np.array_equal(counts.ravel(), values), "the noisy counts, as they were paid for"
+        assert np.array_equal(records, counts.sum(axis=1))
+
+
 REPLAYS = {
-    "chain, synthetic route, label change": {"private": "voted,age", "route": "synthetic", "relation": "label_change"},
-    "chain, private growth": {"private": "age,registered", "leaf_size": 2},
+    "chain, synthetic route, label change, small leaves pooled": (
+        {"private": "voted,age", "route": "synthetic", "relation": "label_change", "leaf_minimum": 40}
+    ),
+    "chain, private growth, small leaves pooled": {"private": "age,registered", "leaf_size": 2, "leaf_minimum": 20},
     "chain, no total": {"private": "registered,voted", "total_share": 0.0, "per_level": True},
 }
 
@@ -251,6 +330,8 @@ BAD = [
     {"trees": 0},
     {"trees": 2.5},
     {"leaf_size": -1},
+    {"leaf_minimum": -1},
+    {"leaf_minimum": 2.5},
     {"max_depth": -1},
     {"structure_seed": -1},
     {"route": "fake"},

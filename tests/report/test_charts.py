@@ -18,6 +18,7 @@ from understudy.charts import (
     SMALL,
     Amounts,
     Between,
+    Bundle,
     CurveNames,
     CurvePanel,
     Drawing,
@@ -240,6 +241,22 @@ def test_a_panel_of_one_place_has_a_row_for_each_curve() -> None:
     (dot,) = [dict(one.at)["transform"] for one in drawing.shapes if one.style == "dot colour-0"]
     middle = (float(interval["x1"]) + float(interval["x2"])) / 2
     assert float(dot.removeprefix("translate(").split()[0]) == pytest.approx(middle, abs=0.11)
+
+
+def test_a_bundle_has_a_thin_line_for_each_and_a_thick_one_for_their_mean() -> None:
+    lines = ((0.2, 0.1), (0.4, 0.3), (math.nan, 0.1))
+    drawing = draw(Bundle("bias", "ε", (0.5, 2.0), lines, heights=(0.0, 1.0), yardstick=0.95))
+    paths = {style: [dict(one.at)["d"] for one in drawing.shapes if one.style == style] for style in ("thread",)}
+    assert len(paths["thread"]) == 2, "the line with a number that is not finite is left out"
+    (mean,) = [dict(one.at)["d"] for one in drawing.shapes if one.style == "thread mean"]
+    spots = [[float(one) for one in spot.split()] for spot in mean.removeprefix("M").split(" L")]
+    ends = [[float(spot.split()[1]) for spot in path.removeprefix("M").split(" L")] for path in paths["thread"]]
+    assert [spot[1] for spot in spots] == pytest.approx([sum(pair) / 2 for pair in zip(*ends, strict=True)], abs=0.02)
+    assert spots[0][1] < spots[1][1], "larger numbers stand higher"
+    assert [one.text for one in drawing.shapes if one.style == "middle"] == ["0.5", "2"]
+    assert drawing.summary == "2 lines; their mean at ε 0.5 0.3; at ε 2 0.2."
+    nothing = draw(Bundle("bias", "ε", (0.5, 2.0), ()))
+    assert nothing.summary == "0 lines; their mean does not exist."
 
 
 def test_names_of_curves_have_the_styles_of_their_panels() -> None:

@@ -7,6 +7,7 @@ import pytest
 from understudy.charts import (
     Amounts,
     Between,
+    Bundle,
     CurveNames,
     CurvePanel,
     Forest,
@@ -137,6 +138,7 @@ def test_payloads_create_no_element_in_a_picture(payload: str) -> None:
             render_picture(Lines(text, text, text, (curve,), yardstick=1.0)),
             render_picture(Points(text, text, text, ((0.0, 1.0), (1.0, 0.5)))),
             render_picture(CurvePanel(text, text, (curve,), yardstick=1.0)),
+            render_picture(Bundle(text, text, (0.5, 1.0), ((0.1, 0.2),), yardstick=1.0)),
             render_picture(CurveNames(text, (text,))),
             render_panels(text, [[Points(text, text, text, ((0.0, 1.0), (1.0, 0.5)))], [CurveNames(text, (text,))]]),
         ]

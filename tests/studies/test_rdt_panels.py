@@ -26,6 +26,9 @@ def test_smoke_form_writes_a_page_with_intervals_panels_and_verdicts(tmp_path: P
     figures = sorted(tmp_path.glob("*.svg"))
     assert len(figures) == 13
     assert all(file.name in page for file in figures)
+    panels = (tmp_path / "rdt_panels-figure-5.svg").read_text(encoding="utf-8")
+    assert panels.count("(b) all columns: r = ") == panels.count("(a) largest joint levels") == 2
+    assert "leafFreqMin" in rows
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,11 @@ def test_smoke_form_writes_a_page_with_a_row_for_every_statement(tmp_path: Path)
     assert statements.count("| cannot be checked: ") == 3
     assert "coverage of PrivBayes" in statements
     assert page.count("| none | original data |") == 8
-    assert len(list(tmp_path.glob("*.svg"))) == 16
+    assert len(list(tmp_path.glob("*.svg"))) == 20
+    for model, coefficients in ((1, 11), (2, 120)):
+        drawn = (tmp_path / f"steps_simulation-model-{model}-4000-coefficients.svg").read_text(encoding="utf-8")
+        assert drawn.count('class="thread"') == 9 * coefficients, "three measures of three methods"
+        assert drawn.count('class="thread mean"') == 9
 
 
 def test_least_squares_and_ridge_find_the_coefficients() -> None:

@@ -103,5 +103,10 @@ def test_smoke_form_writes_a_page_with_a_row_for_every_statement(tmp_path: Path)
     rows = page.split("## Statement by statement")[1]
     assert all(f"[{claim.source}] {claim.printed}" in rows for claim in claims())
     figures = sorted(tmp_path.glob("*.svg"))
-    assert len(figures) == 14
+    assert len(figures) == 12
+    drawn = (tmp_path / "youth_voters-narrow-intervals.svg").read_text(encoding="utf-8")
+    coefficients = drawn.count('class="bar real"')
+    assert coefficients > 4, "both systems, an interval for every original coefficient"
+    assert drawn.count('class="interval real"') == coefficients
+    assert drawn.count('class="interval made"') + drawn.count("cannot be estimated</text>") == coefficients
     assert all(file.name in page for file in figures)

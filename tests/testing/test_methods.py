@@ -63,7 +63,7 @@ METHODS = {
         "rdt",
         [CONCENTRATED],
         [["age"]],
-        {"leaf_size": 2, "trees": 2},
+        {"leaf_size": 2, "trees": 2, "leaf_minimum": 30},
         public=_public_columns,
     ),
     "steps": MethodChecks("steps", [PURE], [["registered", "voted", "age"]]),

@@ -13,6 +13,10 @@ Steps.
    public records take part with every earlier label, weighted by how likely it is. Records are labelled in order, each
    label following from the labels drawn before it.
 
+Small leaves (`leaf_minimum`, 0 at first). A leaf with fewer records than this takes the noisy counts of the smallest
+branch around it that has as many, summed over the leaves of that branch. With a public table the records counted are
+public ones, as in growing; without one they are the leaf's own noisy counts.
+
 Without a public table T trees over the public columns are grown by noisy counts (PrivTree, see
 `privacy/trees.py`) with `leaf_size` as the threshold, for `growth_share` of the cost, and serve all private
 columns; their leaves are then split by the earlier private columns. The model's public columns are then spread evenly
@@ -52,10 +56,19 @@ layer. Whether the node is split is decided from outside: by counts of a public 
 private counts (`Curator.grow`). Nodes are numbered layer by layer, so the splits alone are the tree. Public limits:
 depth, columns used up, and the number of leaves (nodes are split in their order while leaves last).
 
-Differs from the source. Tables list every label, not only those seen in a leaf; labels are pooled by public counts, not
-by private ones; the ensemble's total is T times a tree's cost for each column; Δ under label-change is 2; noise is
-integer noise; the published pseudo-code filters a new column by the labels of the previous one, here every node filters
-by its own.
+Small leaves, more closely. The source's outline makes a table only of leaves with at least `leafFreqMin` records in the
+public table; what it returns for the others, "labels with corresponding proportions", it does not compute. The rule
+itself looks at public records alone, so it leaks nothing, and it saves nothing: leaves are disjoint, so fewer tables
+cost no less. A rule by authentic numbers, which its text could be taken for where it speaks of leaf frequencies, would
+leak: whether a leaf has a table of its own would depend on the last record. Here every leaf is counted with noise
+whatever it holds, and what is done with small ones is decided afterwards, by public numbers, by distributions paid for
+before (which weight public records with earlier labels), or by the noisy counts themselves: post-processing, at no
+cost. Sums over a branch carry the noise of all its leaves, which is why the smallest branch that suffices is taken.
+
+Differs from the source. Small leaves have the counts of a branch, where the source leaves open what they say. Tables
+list every label, not only those seen in a leaf; labels are pooled by public counts, not by private ones; the ensemble's
+total is T times a tree's cost for each column; Δ under label-change is 2; noise is integer noise; the published
+pseudo-code filters a new column by the labels of the previous one, here every node filters by its own.
 """
 
 import math
@@ -75,12 +88,14 @@ from understudy.methods.marginals import at_costs
 from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for
 from understudy.models.label_trees import (
     MOST_COMBINATIONS,
+    ROUNDING,
     Attributes,
     DecisionTree,
     Ensemble,
     LabelChain,
     LabelModel,
     pick,
+    pooled,
 )
 from understudy.models.tables import allowed, check_linked, sub_indices
 from understudy.options import listed_names, named_numbers, option
@@ -311,7 +326,7 @@ def grow_by_counts(growth: TreeGrowth, reference: Reference) -> DecisionTree:
         frontier = growth.frontier
         cells = frontier.assign(reference.codes)
         counts = np.bincount(cells, weights=reference.weights, minlength=frontier.cells)[:-1]
-        growth = growth.after(counts >= growth.limits.leaf_size - 1e-9)  # expected numbers carry rounding
+        growth = growth.after(counts >= growth.limits.leaf_size - ROUNDING)
     return growth.tree
 
 
@@ -342,18 +357,22 @@ class LabelCosts:
 
 @dataclass(frozen=True, slots=True)
 class LabelSettings:
-    """Private columns in order, weights of all columns, counts below which codes are pooled, limits of growth."""
+    """Private columns in order, weights of all columns, counts below which codes are pooled, limits of growth.
+
+    And the records below which a leaf takes the counts of a branch.
+    """
 
     domain: Domain
     private: tuple[str, ...]
     weights: dict[str, float]
     collapse: dict[str, int]
     limits: GrowthLimits
+    leaf_minimum: int = 0
 
     @classmethod
     def of(
         cls, domain: Domain, private: tuple[str, ...], weights: dict[str, float], collapse: dict[str, float],
-        limits: GrowthLimits,
+        limits: GrowthLimits, leaf_minimum: int = 0,
     ) -> "LabelSettings":  # fmt: skip
         """The method on this domain; names that it does not have, and sizes it cannot hold, raise."""
         named = _with_parts(private or domain.columns[-1:], domain)
@@ -371,8 +390,8 @@ class LabelSettings:
             fix = "Use coarser bins or fewer columns."
             raise ResourceError(f"a table of the public columns ({cells:,} cells)", 8 * cells, 8 * MOST_CELLS, fix)
         every = {name: weights.get(name, 1.0) for name in domain.columns}
-        pooled = {name: int(np.ceil(number)) for name, number in collapse.items()}
-        return cls(domain, tuple(named), every, pooled, limits)
+        rare = {name: int(np.ceil(number)) for name, number in collapse.items()}
+        return cls(domain, tuple(named), every, rare, limits, leaf_minimum)
 
     @property
     def public(self) -> Clique:
@@ -440,7 +459,7 @@ class LabelRun:
                 trees = [self._public_tree(attributes, reference, (place, number)) for number in range(self.trees)]
             else:
                 trees = [self._with_earlier(tree, attributes, earlier) for tree in grown]
-            self._measure(label, attributes, trees)
+            self._measure(label, attributes, trees, reference)
             reference = _expanded(reference, self.ensembles[-1], label)
         chain = LabelChain(curator.domain, tuple(self.ensembles), curator.structural_zeros)
         if not cells.size:
@@ -498,7 +517,7 @@ class LabelRun:
                 tree = tree.with_leaves_split(attributes.names.index(name))
         return tree
 
-    def _measure(self, label: str, attributes: Attributes, trees: Sequence[DecisionTree]) -> None:
+    def _measure(self, label: str, attributes: Attributes, trees: Sequence[DecisionTree], reference: Reference) -> None:
         """Leaf tables of all trees of a column, every label counted, and the ensemble made of them."""
         domain = self.settings.domain
         partitions: list[Partition] = []
@@ -514,7 +533,21 @@ class LabelRun:
         answers = at_costs(self.curator, partitions, [part] * len(partitions))
         self.answers.append(answers)
         noisy = [answer.values for answer in answers]
+        if self.settings.leaf_minimum:
+            noisy = [
+                self._pooled(tree, attributes, values, reference) for tree, values in zip(trees, noisy, strict=True)
+            ]
         self.ensembles.append(Ensemble.of_counts(label, attributes, trees, noisy))
+
+    def _pooled(self, tree: DecisionTree, attributes: Attributes, noisy: Ints, reference: Reference) -> Ints:
+        """The noisy counts of a tree, small leaves with those of a branch: small by public records if there are any."""
+        counts = noisy.reshape(tree.leaves, -1)
+        if self.curator.has_public:
+            leaves = tree.leaf_of(attributes.grouped(reference.codes, reference.weights.size))
+            records: Floats = np.bincount(leaves, weights=reference.weights, minlength=tree.leaves).astype(np.float64)
+        else:
+            records = counts.sum(axis=1).astype(np.float64)
+        return pooled(tree, counts, records, self.settings.leaf_minimum).ravel()
 
     def _codes(self, cells: Ints) -> dict[str, Ints]:
         public = self.settings.public
@@ -589,6 +622,13 @@ class Rdt(Method):
         "", help="weight of a column when nodes pick a split, e.g. occupation:60; 1 for all others", check=named_numbers
     )
     leaf_size: int = option(1000, help="least number of public records of a node that is split", least=0, most=2**40)
+    leaf_minimum: int = option(
+        0,
+        help="leaves with fewer records than this take the noisy counts of the branch around them; public records, "
+        "or noisy counts without a public table",
+        least=0,
+        most=2**40,
+    )
     trees: int = option(5, help="number of trees for each private column", least=1, most=100)
     collapse: str = option(
         "", help="pool codes with fewer public records than this, e.g. occupation:200", check=named_numbers
@@ -631,7 +671,7 @@ class Rdt(Method):
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            24 * cells + held * line + 2**26,
+            (48 if self.leaf_minimum else 24) * cells + held * line + 2**26,
             seconds_for(facts, cells) + 1e-6 * held * self.trees * len(settings.private),
             self._notes(settings, cost, facts),
             schedule=(settings, costs),
@@ -663,6 +703,7 @@ class Rdt(Method):
             named_numbers("weights", self.weights),
             named_numbers("collapse", self.collapse),
             GrowthLimits(self.leaf_size, depth, self.most_leaves, self.per_level),
+            self.leaf_minimum,
         )
 
     def _costs(self, settings: LabelSettings, cost: Cost, *, public: bool) -> LabelCosts:

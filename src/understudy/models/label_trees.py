@@ -53,6 +53,8 @@ from understudy.models.model import (
 from understudy.models.tables import allowed, code_dtype, cumulative, draw_cells, sub_indices
 
 Groups = npt.NDArray[np.int32]
+ROUNDING = 1e-9
+"""Expected numbers of records carry rounding: so little below a whole number they count as that number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +119,23 @@ class DecisionTree:
         return np.where(inner, first, np.cumsum(~inner) - 1)
 
     @cached_property
+    def parents(self) -> Ints:
+        """For each node the one above it; the root is its own."""
+        above = np.zeros(self.splits.size, dtype=np.int64)
+        inner = np.flatnonzero(self.splits >= 0)
+        above[1:] = np.repeat(inner, np.array([*self.fan_outs, 0])[self.splits[inner]])
+        return above
+
+    @cached_property
+    def layers(self) -> tuple[slice, ...]:
+        """The nodes of each layer, from the root down."""
+        found = [slice(0, 1)]
+        while found[-1].stop < self.splits.size:
+            below = int(np.searchsorted(self.parents, found[-1].stop))
+            found.append(slice(found[-1].stop, below))
+        return tuple(found)
+
+    @cached_property
     def used(self) -> tuple[int, ...]:
         """Positions of the columns that it splits on somewhere."""
         return tuple(int(position) for position in np.unique(self.splits) if position >= 0)
@@ -159,6 +178,30 @@ class DecisionTree:
 
 
 _SUM_TOLERANCE = 1e-6
+
+
+def pooled(tree: DecisionTree, counts: Ints, records: Floats, least: int) -> Ints:
+    """Leaf counts (one line per leaf, one entry per label), those of small leaves being sums over a branch.
+
+    The branch is the smallest one around the leaf with at least `least` of the `records` that each leaf holds, or the
+    whole tree. What is given decides everything: noisy counts and public numbers stay what they are.
+
+    >>> tree = DecisionTree(np.array([0, -1, 0, -1, -1]), (2,))
+    >>> pooled(tree, np.array([[50, 9], [2, 0], [1, 4]]), np.array([59.0, 2.0, 5.0]), 6).tolist()
+    [[50, 9], [3, 4], [3, 4]]
+    """
+    leaves = np.flatnonzero(tree.splits < 0)
+    sums = np.zeros((tree.splits.size, counts.shape[1]), dtype=np.int64)
+    held = np.zeros(tree.splits.size)
+    sums[leaves], held[leaves] = counts, records
+    for layer in reversed(tree.layers[1:]):
+        np.add.at(sums, tree.parents[layer], sums[layer])
+        np.add.at(held, tree.parents[layer], held[layer])
+    branch = np.arange(tree.splits.size)
+    for layer in tree.layers[1:]:
+        small = held[layer] < least - ROUNDING
+        branch[layer] = np.where(small, branch[tree.parents[layer]], branch[layer])
+    return np.asarray(sums[branch[leaves]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
