@@ -57,8 +57,8 @@ def _about(records: Sequence[Record], tables: Sequence[str], epsilons: Sequence[
     most = max(cells.values(), default=0)
     return (
         "Made by `make bench DATA=FOLDER`; `python -m benchmarks.bench --page` writes this page again from the runs in "
-        f"`benchmarks/results`, {len(records):,} so far, of {dates[0]} to {dates[-1]}. Versions: {named}; dpsynth is a "
-        "checkout of google/dpsynth (commit cf8075f).\n\n"
+        f"`benchmarks/results`, {len(records):,} so far, of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}. "
+        f"Versions: {named}; dpsynth is a checkout of google/dpsynth (commit cf8075f). {_commits(records)}\n\n"
         f"Tables: {shown}. ε {', '.join(f'{one:g}' for one in epsilons)}, δ = 1e-9, as many rows as the table. Every "
         "run is a process of its own on the same coded columns; errors are mean total variations over all single "
         "columns, all pairs, and 60 triples. A cell is the mean of its runs, of which most have one and none more than "
@@ -66,6 +66,15 @@ def _about(records: Sequence[Record], tables: Sequence[str], epsilons: Sequence[
         "(`benchmarks/peers`). Seconds are of processors "
         "on a shared machine with two cores, compilation included for peers, kernels in the cache for ours."
     )
+
+
+def _commits(records: Sequence[Record]) -> str:
+    """Which commits of this package made how many of its runs; runs of other packages do not depend on them."""
+    ours = Counter(one.get("commit") for one in records if str(one["by"]).startswith("understudy "))
+    named = [f"{count} of commit {made}" for made, count in sorted(ours.items(), key=str) if made is not None]
+    if ours[None]:
+        named.append(f"{ours[None]} of version 0.2.0 under way, before runs noted their commit")
+    return f"Runs of ours: {', '.join(named)}." if named else ""
 
 
 def _chosen(records: Sequence[Record], **wanted: object) -> list[Record]:

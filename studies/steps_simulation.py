@@ -24,7 +24,7 @@ from studies.steps.measures import BY_COEFFICIENT, MARGINS, MEASURES, NOMINAL, C
 from studies.steps.reading import remarks
 from studies.steps.unchanged import ORIGINAL, unchanged
 from studies.verdicts import RULE, kind_of
-from studies.writing import Form, StudyPage, run_as_script, table
+from studies.writing import Form, StudyPage, estimate, run_as_script, table
 from understudy.charts import Bundle, Lines, Series
 from understudy.report import render_panels
 
@@ -123,6 +123,7 @@ def _show(page: StudyPage, given: Judge, model: int, rows: int) -> None:
         line = NOMINAL if measure == "coverage" else None
         stem = f"model-{model}-{rows}-{measure}".replace(" ", "-")
         page.figure(stem, Lines(caption, "ε", measure, tuple(curves), logarithmic=True, yardstick=line))
+    _spread(page, given, model, rows)
     lines = [
         (f"{epsilon:g}", name, given.cell(model, rows, epsilon, name)) for epsilon in given.epsilons for name in METHODS
     ]
@@ -138,6 +139,23 @@ def _show(page: StudyPage, given: Judge, model: int, rows: int) -> None:
         f"of {NOMINAL:.0%}*"
     )
     page.say(f"From the least to the greatest coefficient:\n\n{_spans(lines)}")
+
+
+def _spread(page: StudyPage, given: Judge, model: int, rows: int) -> None:
+    """How far estimates of the sets of a repeat lie apart, beside those of sets that are binned and nothing else."""
+    curves = []
+    for name in METHODS:
+        ours = [estimate(_deviations(given.cell(model, rows, epsilon, name))) for epsilon in given.epsilons]
+        ends = tuple(one.low for one in ours), tuple(one.high for one in ours)
+        curves.append(Series(name, tuple(given.epsilons), tuple(one.mean for one in ours), *ends))
+    binned = estimate(_deviations(given.cell(model, rows, 0.0, BINNED))).mean
+    caption = f"model {model}, n = {rows:,}: spread of the estimates between sets; dotted: {BINNED}"
+    chart = Lines(caption, "ε", "standard deviation", tuple(curves), logarithmic=True, yardstick=binned)
+    page.figure(f"model-{model}-{rows}-spread", chart)
+
+
+def _deviations(cell: Cell) -> list[float]:
+    return [math.sqrt(one) for one in cell.spread]
 
 
 def _by_coefficient(given: Judge, model: int, rows: int) -> str:

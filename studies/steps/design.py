@@ -144,7 +144,7 @@ def _truths() -> tuple[Truth, Truth]:
 
 
 def carried(run: Run) -> Record:
-    """What one data set and one method give: estimates, whether intervals cover, the error of predictions.
+    """What one data set and one method give: estimates, their spread between sets, cover, the error of predictions.
 
     The data and the 100 new records of a repeat are the same for all methods and ε.
     """
@@ -157,12 +157,14 @@ def carried(run: Run) -> Record:
     else:
         made, top = _released(run, codes, outcome)
         found["top"] = top
-    mean, half = _pooled([fit(truth, *one) for one in made])
+    fits = [fit(truth, *one) for one in made]
+    mean, half = _pooled(fits)
     missed = answers - truth.design(fresh) @ mean
     covered = np.abs(mean - truth.coefficients) <= half
     return found | {
         "estimates": [round(float(value), 7) for value in mean],
         "covered": [int(one) for one in covered],
+        "between": [round(float(one), 7) for one in np.array([values for values, _ in fits]).std(axis=0, ddof=1)],
         "prediction": float(np.sqrt((missed**2).mean())),
     }
 

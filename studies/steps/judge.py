@@ -10,6 +10,7 @@ from studies.steps.design import BINNED, METHODS
 from studies.steps.measures import MARGINS, MEASURES, Cell, Corner, Found, better
 from studies.steps.unchanged import ORIGINAL
 from studies.verdicts import Comparison, above, alike, kind_of, verdict
+from studies.writing import estimate
 
 __all__ = ["Judge", "no_trend", "not_so", "some", "turned"]
 
@@ -121,6 +122,24 @@ class Judge:
             rest = [one - other for one, other in zip(made, binned, strict=True)]
             answers.append(above(binning, rest, MARGINS[measure]))
         return answers
+
+    def binning_spreads(self, model: int, method: str, epsilon: float) -> list[Comparison]:
+        """Whether sets of binned data vary by more than half of the variance that a method's sets have, for each n."""
+        return [
+            above(
+                self.cell(model, rows, epsilon, BINNED).spread,
+                [one / 2 for one in self.cell(model, rows, epsilon, method).spread],
+            )
+            for rows in self.sizes
+        ]
+
+    def spreads(self, model: int, method: str, epsilon: float) -> str:
+        """The variance between sets of binned data and of a method, by n."""
+        texts = []
+        for rows in self.sizes:
+            pair = [estimate(self.cell(model, rows, epsilon, one).spread) for one in (BINNED, method)]
+            texts.append(f"n = {rows:,}: {pair[0]} of {pair[1]}")
+        return f"variance between sets, mean of the coefficients, {BINNED} of {method}: {'; '.join(texts)}"
 
     def coverages(self, model: int, method: str) -> str:
         """Coverage over all coefficients, and its mean distance from 95 %, by n and ε."""

@@ -50,6 +50,14 @@ class Cell:
     errors: Floats
     covered: Floats
     prediction: Floats
+    between: Floats | None = None
+    """Standard deviations of the estimates between the sets of a repeat; none where there are no sets."""
+
+    @property
+    def spread(self) -> list[float]:
+        """For each repeat the variance between sets, as its mean over the coefficients."""
+        assert self.between is not None, "one set has no spread"
+        return [float(one) for one in (self.between**2).mean(axis=1)]
 
     @cached_property
     def pseudo(self) -> Mapping[str, list[float]]:
@@ -106,6 +114,7 @@ def collected(todo: Sequence[Run], records: Sequence[Record], truths: Sequence[T
             np.array([one["estimates"] for one in mine]) - truths[corner.model - 1].coefficients,
             np.array([one["covered"] for one in mine], np.float64),
             np.array([one["prediction"] for one in mine], np.float64),
+            np.array([one["between"] for one in mine]) if all("between" in one for one in mine) else None,
         )
         for (corner, method), mine in groups.items()
     }

@@ -1,5 +1,6 @@
 """Every statement that the papers print about their results on young voters: here those of 2020, then those of 2019."""
 
+import statistics
 from collections.abc import Callable, Sequence
 
 from studies.verdicts import Comparison, above, count_of, range_of
@@ -20,6 +21,7 @@ LOWER, ZERO, HIGHER = EPSILONS[:2], EPSILONS[2], EPSILONS[2:]
 """PrivBayes is worst when log ε < 0, so “higher levels” are the others."""
 HIGH, TOP = EPSILONS[3], EPSILONS[4]
 LATER = "2020"
+PARTS = ("important columns", "other columns")
 
 
 def claims() -> list[Claim]:
@@ -246,11 +248,34 @@ def _conclusions() -> list[Claim]:
             "case by case, that is in some analyses",
             [(ours, theirs) for theirs in ("PrivBayes", "Laplace") for ours in STEPS],
         ),
+        Claim(
+            LATER,
+            "conclusions: STEPS preserves more important columns better than less important ones (STEPS-3; we say: its "
+            "errors of the experts' three columns, as shares of those by UH-3, are smaller than those of the others, "
+            "in the mean over ε)",
+            lambda judge: [_importance(judge)],
+            shown=lambda judge: (
+                "mean total variation, STEPS-3 and UH-3: "
+                + "; ".join(
+                    f"{part} {judge.mean('STEPS-3', 1.0, part)} and {judge.mean('UH-3', 1.0, part)}" for part in PARTS
+                )
+                + " at ε = 1"
+            ),
+        ),
         _in_some(
             "abstract: STEPS is better than the modified universal histogram in some analyses (as many layers)",
             list(zip(STEPS, UH, strict=True)),
         ),
     ]
+
+
+def _importance(judge: Judge) -> Comparison:
+    """Whether STEPS-3 gains more over columns at random in the experts' columns than in the others."""
+    important, others = (
+        [one / statistics.fmean(judge.over("UH-3", (part,))) for one in judge.over("STEPS-3", (part,))]
+        for part in PARTS
+    )
+    return above(others, important)
 
 
 def _in_some(printed: str, pairs: Sequence[tuple[str, str]]) -> Claim:

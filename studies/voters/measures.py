@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from studies.runs import Record
 from studies.voters.tables import VoterTable
@@ -31,6 +32,8 @@ from understudy.models.histogram_tree import TreeModel
 
 __all__ = ["EPSILONS", "SYSTEMS", "Measured", "System", "Truth", "as_record", "measure", "read_record", "truth_of"]
 
+IMPORTANT = 3
+"""Columns that the experts put first."""
 EPSILONS = tuple(math.exp(power) for power in (-2, -1, 0, 1, 2))
 
 
@@ -180,7 +183,26 @@ def _scores(truth: Truth, copies: Sequence[Rows]) -> dict[str, float]:
         "chi2 5%": rates["at_5_percent"],
         "chi2 10%": rates["at_10_percent"],
         "half l1": float(np.mean(gaps)),
+    } | _columns(truth, copies)
+
+
+def _columns(truth: Truth, copies: Sequence[Rows]) -> dict[str, float]:
+    """Total variation of every column, and its mean over all, over the experts' first three, and over the others."""
+    found = {
+        name: float(np.mean([np.abs(_levels(copy, name, size) - _levels(truth.rows, name, size)).sum() / 2
+                             for copy in copies]))
+        for name, size in truth.codec.domain.sizes.items()
+    }  # fmt: skip
+    important = [error for name, error in found.items() if name in truth.table.expert[:IMPORTANT]]
+    others = [error for name, error in found.items() if name not in truth.table.expert[:IMPORTANT]]
+    means = {"single columns": [*important, *others], "important columns": important, "other columns": others}
+    return {f"column {name}": error for name, error in found.items()} | {
+        name: float(np.mean(errors)) for name, errors in means.items()
     }
+
+
+def _levels(rows: Rows, name: str, size: int) -> npt.NDArray[np.float64]:
+    return np.bincount(rows.codes[name], minlength=size) / rows.count
 
 
 def _compared(truth: Truth, copies: Sequence[Rows]) -> tuple[Compared, ...]:

@@ -31,12 +31,6 @@ UNCHECKED = (
         "cannot be checked: it is a conclusion from the trend; nothing here measures SPECKS itself",
     ),
     (
-        "[2020] conclusions: STEPS preserves more important columns better than less important ones",
-        "—",
-        "cannot be checked: the runs keep no error of single columns, and coefficients of columns differ in more than "
-        "importance; the errors of nodes are in the rows on the root",
-    ),
-    (
         "[2019] for ε < 1 Random Partition-2 is similar likely because noise overshadows what STEPS recognizes",
         "the similarity itself is judged above",
         "cannot be checked: no run tells the noise in the counts from the choice of columns",

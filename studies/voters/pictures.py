@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from studies.voters.judge import Found, Judge, powers
 from studies.voters.measures import EPSILONS, Truth
 from studies.writing import StudyPage, table
-from understudy.charts import Forest, IntervalRow, Lines, Series, forest_axis
+from understudy.charts import Forest, IntervalRow, Lines, Series
 from understudy.evaluate.regression import Compared
 from understudy.report import render_panels
 
@@ -15,6 +15,8 @@ __all__ = ["CORNERS", "intervals", "show"]
 LATER = ("Laplace", "PrivBayes", "STEPS-2", "STEPS-3", "UH-2", "UH-3")
 EARLIER = ("Laplace", "AIC-2", "AIC-3", "RP-2")
 LOW, HIGH = EPSILONS[1], EPSILONS[3]
+SHOWN = 3.0
+"""End of the axis of coefficients: a few beyond it (nobody votes who is not registered) would squeeze all others."""
 PRINTED_SIGNS = {
     "(intercept)": ("Y", "Y", "Y", "Y"),
     "age": ("N", "Y", "N", "Y"),
@@ -48,6 +50,8 @@ def show(page: StudyPage, judge: Judge, truth: Truth) -> None:
     for level, stem in (("1", "chi2-1"), ("5", "chi2"), ("10", "chi2-10")):
         _lines(page, judge, f"chi2 {level}%", (*LATER, "AIC-2"), stem,
                f"Chi-square consistency at the {level} % level (2020, Figure 6; 2019, Figure 3)", 1.0)  # fmt: skip
+    _lines(page, judge, "single columns", LATER, "columns", "Total variation of single columns, mean of all", None)
+    _columns(page, judge, truth)
     _numbers(page, judge, ("chi2 1%", "chi2 5%", "chi2 10%"), tuple(dict.fromkeys((*LATER, "AIC-2"))))
     _lines(page, judge, "overlap", LATER, "overlap", "Interval overlap, mean of all coefficients (2020, Figure 7)", 1.0)
     for place, name in enumerate(truth.table.interest):
@@ -94,6 +98,16 @@ def _numbers(page: StudyPage, judge: Judge, measures: Sequence[str], systems: Se
     page.say(table(("ε", "system", *measures), body))
 
 
+def _columns(page: StudyPage, judge: Judge, truth: Truth) -> None:
+    """The error of every column at ε = 1, the experts' first ones before the others."""
+    first = [name for name in truth.table.expert if name in truth.codec.domain.sizes]
+    rest = [name for name in truth.codec.domain.columns if name not in first]
+    body = [[name, *(judge.mean(system, 1.0, f"column {name}") for system in LATER)] for name in [*first, *rest]]
+    page.say(
+        f"Total variation of every column at ε = 1; the experts' columns first:\n\n{table(('column', *LATER), body)}"
+    )
+
+
 def _coefficients(page: StudyPage, judge: Judge) -> None:
     """Figure 4 of 2019: original and synthetic coefficients with their intervals, in the first repeat."""
     for epsilon in (LOW, HIGH):
@@ -103,18 +117,17 @@ def _coefficients(page: StudyPage, judge: Judge) -> None:
         )
         page.form.out.mkdir(parents=True, exist_ok=True)
         (page.form.out / file).write_text(intervals(judge.found, judge.table, epsilon, title), encoding="utf-8")
-        page.say(f"![{title}]({file})\n\n*{title}; dark: original, light: synthetic*")
+        page.say(f"![{title}]({file})\n\n*{title}; grey: original, blue: synthetic; cut at ±{SHOWN:g}*")
 
 
 def intervals(found: Found, table: str, epsilon: float, title: str) -> str:
-    """The first repeat of both systems side by side on one axis; intervals beyond it end in its frame."""
+    """The first repeat of both systems side by side; intervals that reach beyond the axis end at its ends."""
     rows = {
         system: tuple(map(_row, found[table, system, epsilon][0].coefficients))
         for system, at in CORNERS
         if at == epsilon
     }
-    ends = forest_axis(one for group in rows.values() for one in group)
-    return render_panels(title, [[Forest(system, group, ends) for system, group in rows.items()]])
+    return render_panels(title, [[Forest(system, group, (-SHOWN, SHOWN)) for system, group in rows.items()]])
 
 
 def _row(one: Compared) -> IntervalRow:

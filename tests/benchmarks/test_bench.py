@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.bench import Run, missing
+from benchmarks.peers import claims
 from benchmarks.peers.claims import GRID, grid_check, off_grid
+from benchmarks.peers.environment import EnvironmentUnavailable
 
 from benchmarks import bench, standing
 
@@ -37,16 +39,35 @@ def test_the_page_names_errors_failures_and_what_was_not_run(tmp_path: Path, mon
     monkeypatch.setattr(standing, "PAGE", tmp_path / "benchmark.md")
     records = [line(Run("titanic", epsilon, OURS, 0), pairs=0.1 / epsilon) for epsilon in (0.1, 1.0, 10.0)]
     records += [line(Run("titanic", 1.0, THEIRS, 0), pairs=0.3), line(Run("adult", 1.0, THEIRS, 0), "no memory left")]
+    records[0]["commit"] = "abc+"
     text = "\n".join(map(json.dumps, records)) + '\n{"key": "cut sh'
     (tmp_path / "all.jsonl").write_text(text, encoding="utf-8")
     page = standing.write_page((OURS, THEIRS), ("titanic", "adult"), (0.1, 1.0, 10.0)).read_text(encoding="utf-8")
     assert "**0.1000 / 0.2000**" in page
+    assert "Runs of ours: 1 of commit abc+, 2 of version 0.2.0 under way, before runs noted their commit." in page
     assert "0.3000 / 0.2000" in page
     assert f"`{THEIRS}` on adult at ε = 1: no memory left" in page
     assert f"`{OURS}`: not run in 3 of 6 cells" in page
     assert f"`{THEIRS}`: not run in 2 of 6 cells" in page
     assert (tmp_path / "benchmark-titanic.svg").exists()
     assert not (tmp_path / "benchmark-adult.svg").exists()
+
+
+def test_claims_of_one_package_leave_those_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(name: str, *_: object) -> list[dict[str, object]]:
+        if name == "dpsynth":
+            raise EnvironmentUnavailable("dpsynth needs a checkout")
+        return [{"peer": name, "claim": "new", "holds": True}]
+
+    target = tmp_path / "results" / "claims.json"
+    target.parent.mkdir()
+    target.write_text(json.dumps([{"peer": name, "claim": "old"} for name in ("dpsynth", "mbi", "dpmm")]), "utf-8")
+    monkeypatch.setattr(claims, "__file__", str(tmp_path / "peers" / "claims.py"))
+    monkeypatch.setattr(claims, "checked", found)
+    monkeypatch.setattr("sys.argv", ["claims", "--only", "dpsynth", "mbi"])
+    claims.main()
+    known = [(one["peer"], one["claim"]) for one in json.loads(target.read_text(encoding="utf-8"))]
+    assert known == [("mbi", "new"), ("dpmm", "old"), ("dpsynth", "old")]
 
 
 def test_every_contestant_is_a_listed_peer_or_ours() -> None:

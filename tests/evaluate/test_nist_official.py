@@ -1,9 +1,10 @@
 """The three scores agree to the digit with the official program of Match 3, on tables that arithmetic alone makes.
 
 The expected numbers were printed by that program (ground truth of its own first and third generators, conjunctions
-written in the form of its second), run on the very tables and draws that are made here: whole numbers by a linear
-congruence, so that they are the same everywhere. Rows are in the order of the cities' codes: among equal pay gaps the
-program ranks cities by their first row.
+written in the form of its second), typed in again outside this repository from public copies of its text, since the
+archive that it was handed out in cannot be had. It ran on the very tables and draws that are made here: whole numbers
+by a linear congruence, so that they are the same everywhere. Rows are in the order of the cities' codes: among equal
+pay gaps the program ranks cities by their first row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

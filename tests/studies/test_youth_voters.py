@@ -8,6 +8,8 @@ import pytest
 from studies.verdicts import Comparison, above, alike
 from studies.voters.claims import claims
 from studies.voters.combine import apart, more_than_slightly, no_better, somewhere, together
+from studies.voters.judge import Judge
+from studies.voters.measures import EPSILONS, Measured
 from studies.voters.nodes import averaging_helps, layer_errors, nearer_is_smaller
 from studies.writing import Form
 from studies.youth_voters import study
@@ -96,6 +98,23 @@ def test_nodes_near_the_root_need_not_be_more_exact() -> None:
     assert "no" in [one.answer for one in nearer_is_smaller(single)]
 
 
+@pytest.mark.parametrize(("important", "answer"), [(0.01, "yes"), (0.09, "no")])
+def test_important_columns_are_held_against_columns_at_random(important: float, answer: str) -> None:
+    """Both groups of columns have errors of their own: what counts is the gain over the tree of random columns."""
+    errors = {"STEPS-3": {"important columns": important, "other columns": 0.2}}
+    errors["UH-3"] = {"important columns": 0.05, "other columns": 0.25}
+    found = {
+        ("t", system, epsilon): [
+            Measured({part: error * (1 + one) for part, error in parts.items()}) for one in (-0.01, 0.0, 0.01)
+        ]
+        for system, parts in errors.items()
+        for epsilon in EPSILONS
+    }
+    (claim,) = [one for one in claims() if "more important columns" in one.printed]
+    (found_answer,) = claim.answers(Judge(found, "t", 100))
+    assert found_answer.answer == answer
+
+
 @pytest.mark.slow
 def test_smoke_form_writes_a_page_with_a_row_for_every_statement(tmp_path: Path) -> None:
     page = study(Form(smoke=True, out=tmp_path, data=None)).read_text(encoding="utf-8")
@@ -103,7 +122,9 @@ def test_smoke_form_writes_a_page_with_a_row_for_every_statement(tmp_path: Path)
     rows = page.split("## Statement by statement")[1]
     assert all(f"[{claim.source}] {claim.printed}" in rows for claim in claims())
     figures = sorted(tmp_path.glob("*.svg"))
-    assert len(figures) == 12
+    assert len(figures) == 13
+    assert "Total variation of every column at ε = 1" in page
+    assert "STEPS preserves more important columns better" in rows
     drawn = (tmp_path / "youth_voters-narrow-intervals.svg").read_text(encoding="utf-8")
     coefficients = drawn.count('class="bar real"')
     assert coefficients > 4, "both systems, an interval for every original coefficient"

@@ -372,7 +372,7 @@ class LabelSettings:
     @classmethod
     def of(
         cls, domain: Domain, private: tuple[str, ...], weights: dict[str, float], collapse: dict[str, float],
-        limits: GrowthLimits, leaf_minimum: int = 0,
+        limits: GrowthLimits, *, leaf_minimum: int = 0,
     ) -> "LabelSettings":  # fmt: skip
         """The method on this domain; names that it does not have, and sizes it cannot hold, raise."""
         named = _with_parts(private or domain.columns[-1:], domain)
@@ -703,7 +703,7 @@ class Rdt(Method):
             named_numbers("weights", self.weights),
             named_numbers("collapse", self.collapse),
             GrowthLimits(self.leaf_size, depth, self.most_leaves, self.per_level),
-            self.leaf_minimum,
+            leaf_minimum=self.leaf_minimum,
         )
 
     def _costs(self, settings: LabelSettings, cost: Cost, *, public: bool) -> LabelCosts:
