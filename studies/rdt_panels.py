@@ -190,7 +190,8 @@ def _other_rows(page: StudyPage, bench: Bench, found: Found) -> None:
         "its value, nor of other leaves",
         f"leaves with fewer than {SETTINGS[SMALL_LEAVES].leaf_minimum} public records take the noisy counts of the "
         "branch around them, at the same ε. Errors of slopes the same as without: "
-        f"{Settings(found, bench).text(answers, SMALL_LEAVES, BASE, slopes)}; new combinations "
+        f"{Settings(found, bench).text(answers, SMALL_LEAVES, BASE, slopes)}; joint table of both private columns off "
+        f"by {_mean(found, SMALL_LEAVES, PAIR)} instead of {_mean(found, BASE, PAIR)}; new combinations "
         f"{_mean(found, SMALL_LEAVES, NEW)} instead of {_mean(found, BASE, NEW)}",
         "a design choice; it leaks nothing, as public records decide, and saves nothing, as leaves are disjoint",
     )
