@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from understudy.audit.bounds import ClaimedAccount, EventRates, PureAccount, TrainingAccount, _most_power
+from understudy.audit.bounds import ClaimedAccount, EventRates, MixedAccount, PureAccount, TrainingAccount, _most_power
 from understudy.privacy.training import TrainingPart, parts_epsilon
 
 RUNS, CONFIDENCE = 10**9, 0.999
@@ -66,6 +66,22 @@ def test_a_single_price_and_an_unknown_account_tell_nothing_beside_the_claim() -
     assert not PureAccount(1.0, 0.0, (1.0,)).is_known
     assert not ClaimedAccount(1.0, 0.0).is_known
     assert ClaimedAccount(1.0, 0.0).bound(_rates(0.1, 0.9)) is None
+
+
+@pytest.mark.parametrize("claim", [4.0, 8.5])
+def test_a_sum_of_claims_is_held_against_what_its_parts_cost_in_rho(claim: float) -> None:
+    """One noisy number that the unit moves by one; the claim may be far above what that ρ converts to."""
+    account = MixedAccount(claim, 1e-6, rho=0.5)
+
+    def best(deviation: float) -> float:
+        cuts = np.linspace(-2, 3, 21)
+        return max(account.bound(_rates(norm.sf(cut / deviation), norm.sf((cut - 1) / deviation))) for cut in cuts)
+
+    assert 0.7 * claim < best(1.0) <= claim
+    assert 1.4 * claim < best(0.5) <= 2 * claim
+    may_fail = MixedAccount(claim, 1e-6, rho=0.5, failure=0.1)
+    rates = _rates(norm.sf(1.0), norm.sf(0.0))
+    assert may_fail.bound(rates) < account.bound(rates)
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.6, 1.0])

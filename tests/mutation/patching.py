@@ -36,8 +36,25 @@ def put_in_place(mutant: Mutant) -> None:
     source = source_of(mutant.module)
     kernels = affected_kernels(source, mutant.function)
     moved = replace_module(mutant.module, mutated(source, mutant), kernels)
-    if not moved:
+    if not moved and not _assigned_anew(mutant, mutated(source, mutant)):
         raise NotInPlaceError(str(mutant))
+
+
+def _assigned_anew(mutant: Mutant, tree: ast.Module) -> bool:
+    """Runs the changed assignment of a module alone, among what is loaded: for tables that hold functions."""
+    field, place = mutant.path[0]
+    node = tree.body[place] if field == "body" and place is not None else None
+    if mutant.function != "module" or not isinstance(node, ast.Assign | ast.AnnAssign):
+        return False
+    loaded = import_module(f"understudy.{mutant.module}")
+    before = dict(loaded.__dict__)
+    exec(compile(ast.Module([node], []), str(loaded.__file__), "exec"), loaded.__dict__)  # noqa: S102
+    for name, after in list(loaded.__dict__.items()):
+        if name in before and before[name] is not after:
+            for other in list(sys.modules.values()):
+                if getattr(other, "__name__", "").startswith(("understudy", "tests")):
+                    other.__dict__.update({key: after for key, one in other.__dict__.items() if one is before[name]})
+    return True
 
 
 def replace_module(module: str, tree: ast.Module, kernels: frozenset[str] = frozenset(), **extra: object) -> int:
@@ -46,10 +63,10 @@ def replace_module(module: str, tree: ast.Module, kernels: frozenset[str] = froz
     fresh = types.ModuleType(loaded.__name__)
     fresh.__dict__.update(__file__=loaded.__file__, __package__=loaded.__package__, **extra)
     loaded.__dict__.update(extra)
-    keep: Any = sys.modules["understudy.compiled"]
+    keep: Any = import_module("understudy.compiled")
     usual = keep.compiled
     try:
-        keep.compiled = lambda: _compiling(usual, kernels)
+        keep.compiled = lambda **options: _compiling(usual(**options), kernels)
         sys.modules[loaded.__name__] = fresh  # dataclasses look their module up
         exec(compile(tree, str(path_of(module)), "exec"), fresh.__dict__)  # noqa: S102
     finally:
@@ -62,7 +79,7 @@ def replace_module(module: str, tree: ast.Module, kernels: frozenset[str] = froz
 
 def _compiling(usual, kernels: frozenset[str]):
     def decorate(function):
-        return numba.njit(nogil=True)(function) if function.__name__ in kernels else usual()(function)
+        return numba.njit(nogil=True)(function) if function.__name__ in kernels else usual(function)
 
     return decorate
 
@@ -85,8 +102,9 @@ def affected_kernels(source: str, function: str) -> frozenset[str]:
 
 
 def is_kernel(node: ast.FunctionDef) -> bool:
-    """Whether numba compiles it."""
-    return any(ast.unparse(part).startswith(("compiled", "nb.njit", "numba.njit")) for part in node.decorator_list)
+    """Whether numba compiles it, by itself or into what calls it."""
+    known = ("compiled", "within_kernels", "nb.njit", "numba.njit")
+    return any(ast.unparse(part).startswith(known) for part in node.decorator_list)
 
 
 def _move_functions(old: Mapping[str, object], new: Mapping[str, object]) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.tree import ROOT
 from tests.mutation.__main__ import EXPLAINED, explanations, interval
 from tests.mutation.mutants import mutants_of, mutated
 from tests.mutation.patching import affected_kernels
@@ -68,6 +69,20 @@ def test_kernels_are_compiled_anew_with_what_calls_them() -> None:
     assert affected_kernels(source, "outer") == {"outer"}
     assert affected_kernels(source, "plain") == frozenset()
     assert affected_kernels(source, "module") == {"inner", "outer"}
+    assert affected_kernels(source.replace("compiled()", "within_kernels(inline='always')", 1), "inner") == {
+        "inner",
+        "outer",
+    }
+
+
+def test_every_module_can_be_run_beside_the_loaded_one() -> None:
+    """In a process of its own, for it changes what is loaded."""
+    names = [module for group in GROUPS.values() for module in group.modules]
+    code = (
+        "import sys\nfrom tests.mutation.patching import replace_module\nfrom tests.mutation.trials import _noting\n"
+        "for name in sys.argv[1:]: replace_module(name, _noting(name), _hit=int)"
+    )
+    subprocess.run([sys.executable, "-c", code, *names], check=True, env=_environment(), cwd=ROOT)
 
 
 def test_every_group_has_modules_and_tests() -> None:
@@ -101,12 +116,16 @@ def test_a_trial_tells_killed_from_survived(tmp_path: Path) -> None:
     (share,) = [m for m in mutants_of("privacy.cost", source_of("privacy.cost")) if _is_share(m)]
     command = [sys.executable, "-m", "tests.mutation", "privacy", "--name", share.name, "--out", str(tmp_path)]
     tests = ["--tests", "tests/privacy/test_cost.py"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", *os.environ.get("PYTHONPATH", "").split(":")])}
+    environment = _environment()
     run = subprocess.run([*command, *tests], capture_output=True, text=True, env=environment, check=False)
     assert "1 of 1 killed" in run.stdout, run.stdout + run.stderr
     again = subprocess.run([*command, "--report"], capture_output=True, text=True, env=environment, check=False)
     assert "1 of 1 killed" in again.stdout
     assert again.returncode == 0
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(["src", *os.environ.get("PYTHONPATH", "").split(":")])}
 
 
 def _is_share(mutant) -> bool:

@@ -17,6 +17,7 @@ from understudy.release.statement import (
     Statement,
     charges_of,
     digest_of,
+    promise_text,
     read_statement,
     statement_document,
     total_cost,
@@ -124,6 +125,35 @@ def test_in_rho_gaussian_noise_costs_twice_and_everything_else_four_times() -> N
         assert replace(unspent, as_planned=True).label_claim == labelled.label_claim
 
 
+def test_what_was_granted_in_rho_and_not_spent_counts_four_times_for_a_change_of_labels() -> None:
+    budget = Budget(1.0, 1e-6)
+    unspent = {"currency": "zcdp", "labels": ("sex",), "granted": Cost(rho=budget.cost("zcdp").rho // 4)}
+    found = replace(_statement(budget=budget), **unspent).label_claim
+    assert found is not None
+    assert 0.999 < found[0] <= 1.0
+
+
+def test_a_sum_of_exact_distributions_has_the_pure_part_added_to_it() -> None:
+    budget = Budget(2.0, 1e-6)
+    noisy = Charge(1, "measure x", Cost(rho=UNIT // 100), Distribution("gaussian", Fraction(50)))
+    pure = Charge(1, "measure y", Cost(epsilon=UNIT // 4), Distribution("laplace", Fraction(4)))
+
+    def claimed(*charges: Charge) -> float:
+        granted = total_cost(charge.cost for charge in charges)
+        planned = {"currency": "zcdp", "charges": charges, "granted": granted}
+        statement = replace(_statement(budget=budget), as_planned=True, **planned)
+        assert statement.epsilon is not None
+        assert replace(statement, as_planned=False).epsilon > statement.epsilon
+        return statement.epsilon
+
+    assert claimed(noisy, pure) == pytest.approx(claimed(noisy) + 0.25, abs=1e-12)
+
+
+@pytest.mark.parametrize("claim", [(None, None), (1.0, None), (None, 1e-6)])
+def test_a_claim_of_which_a_number_is_missing_is_none(claim: tuple[float | None, float | None]) -> None:
+    assert "No privacy claim is made" in promise_text(*claim, "")
+
+
 def test_a_statement_shows_in_one_line_what_it_claims() -> None:
     one = replace(_statement(Cost(epsilon=UNIT // 4), budget=Budget(1.0)), run="0123456789abcdef")
     assert repr(one) == "<Statement: m, ε = 0.25, 1 charge, run 01234567>"
@@ -136,6 +166,14 @@ def test_distances_of_a_check_name_a_copy_where_there_are_several(copies: int, n
     check = Check(0.05, (), (Distance(2, ("sex",), 3, 0.125, 0.25),))
     statement = replace(_statement(Cost(epsilon=1), budget=Budget(1.0)), copies=copies, check=check)
     assert f"| {named} | 0.125 | 0.250 |" in statement.markdown()
+
+
+def test_that_rows_were_left_out_survives_the_document_and_is_said_to_readers() -> None:
+    plain = _statement(Cost(epsilon=UNIT // 4), budget=Budget(1.0))
+    statement = replace(plain, drops_unreadable=True)
+    assert read_statement(json.loads(json.dumps(statement_document(statement)))) == statement
+    assert "Rows left out" in dict(statement.facts())
+    assert "rows_left_out" not in statement_document(plain)
 
 
 def test_labels_survive_the_document() -> None:

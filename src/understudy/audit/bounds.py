@@ -32,6 +32,8 @@ print) is the bound. It refutes the account, from which the claim was computed, 
                    most power that m coins of s·ε_i allow at a level is computed on a grid, losses rounded up, so that
                    it is never too little; the least s for which the rates are allowed is the factor. Steps that may
                    fail add their probability on both tables.
+`MixedAccount`     parts of both kinds, written in ρ (an ε-private part counts ε²/2, or ε²/8 for a choice, whose loss
+                   has range ε). How much larger √ρ must be for the rates to be allowed is the factor.
 `TrainingAccount`  Rényi divergences of noisy sums over sampled units: a rate's divergence of every order is at most the
                    account's. The factor divides all noise.
 """
@@ -240,6 +242,26 @@ class PureAccount(ClaimedAccount):
             else:
                 high = middle
         return float(_FACTORS[low - 1]) * sum(self.parts) if low else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MixedAccount(ClaimedAccount):
+    """A claim that is no conversion of one ρ, such as a sum of claims, whose parts together cost this ρ.
+
+    `failure` is the probability of steps that may fail, on one table.
+    """
+
+    rho: float
+    failure: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """It is."""
+        return True
+
+    def bound(self, rates: EventRates) -> float:
+        """The claim, times the factor by which the rates refute the account, which is 2 at half the noise."""
+        return self.epsilon * math.sqrt(rates.rho_lower(2 * self.failure) / self.rho)
 
 
 @dataclass(frozen=True, slots=True)

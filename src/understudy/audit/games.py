@@ -45,7 +45,7 @@ import pyarrow as pa
 from scipy.stats import binom
 
 from understudy.arrays import Floats, Ints
-from understudy.audit.bounds import ClaimedAccount, PureAccount, RhoAccount, TrainingAccount
+from understudy.audit.bounds import ClaimedAccount, MixedAccount, PureAccount, RhoAccount, TrainingAccount
 from understudy.audit.neighbours import WorstPair
 from understudy.codec.table import TableCodec
 from understudy.compare.choice import Choice, choose
@@ -453,13 +453,17 @@ class Choosing(Game):
         return Played(releases, self._account_of(choice), (place,))
 
     def _account_of(self, choice: Choice) -> ClaimedAccount:
-        """Prices of all releases and of the choice, where everything is paid in ε."""
+        """Prices of all releases and of the choice, where everything is paid in ε; otherwise what all cost in ρ."""
         epsilon, delta = choice.cost.epsilon, choice.cost.delta
-        spent = [release.statement.granted for release in choice.releases.values()]
-        if delta or any(cost.rho for cost in spent):
+        releases = choice.releases.values()
+        if any(isinstance(answer, Trained) for release in releases for answer in release.fits[0].transcript):
             return ClaimedAccount(epsilon, delta)
-        parts = [price for release in choice.releases.values() for price in _prices(release)]
-        return PureAccount(epsilon, delta, (*parts, self.choice))
+        spent = [release.statement.granted for release in releases]
+        if not delta and not any(cost.rho for cost in spent):
+            parts = [price for release in releases for price in _prices(release)]
+            return PureAccount(epsilon, delta, (*parts, self.choice))
+        rho = sum(cost.rho / UNIT + (cost.epsilon / UNIT) ** 2 / 2 for cost in spent) + self.choice**2 / 8
+        return MixedAccount(epsilon, delta, rho, sum(cost.delta for cost in spent) / DELTA_UNIT)
 
 
 @dataclass(frozen=True)

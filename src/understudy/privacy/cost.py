@@ -77,6 +77,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from understudy.domain import GROWTH_UNIT, ROUNDED_GRID, Distribution
@@ -90,6 +91,7 @@ _MARGIN = Decimal(10) ** (6 - _DIGITS)  # each of the < 20 operations is off by 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
+@lru_cache(maxsize=256)
 def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The ρ that (ε, δ) buys: ρ-zCDP implies (ε, δ)-DP. Rounded down, at most one part in 10¹² below the largest."""
     _check("epsilon", epsilon > 0)
@@ -107,6 +109,7 @@ def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
         return Fraction(Context(prec=_ANSWER_DIGITS, rounding=ROUND_FLOOR).plus(rho))
 
 
+@lru_cache(maxsize=256)
 def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
     """The ε that a ρ-zCDP mechanism satisfies together with δ. Rounded up."""
     _check("rho", rho >= 0)

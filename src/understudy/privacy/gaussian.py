@@ -121,6 +121,7 @@ def gaussian_rho(epsilon: Fraction, delta: Fraction) -> Fraction | None:
     return None
 
 
+@lru_cache(maxsize=256)
 def gaussian_epsilon(rho: Fraction, delta: Fraction) -> Fraction | None:
     """An ε that Gaussian answers of that cost satisfy together with δ, rounded up; None where it is not computed."""
     low, high = 0.0, 1e6
