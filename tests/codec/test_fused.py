@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.codec.examples import ARRAYS, COLUMNS, EDGES, LABELS, NAMES, codec_of, schema_of
 from understudy.codec import table
-from understudy.codec.kernels import ByTable, code_in_one_pass
+from understudy.codec.kernels import ByTable, KnownTexts, code_in_one_pass
 from understudy.codec.numbers import NumberCodec
 from understudy.codec.table import TableCodec
 from understudy.schema import Category, Integer, UniformBins
@@ -177,3 +177,15 @@ def test_a_copy_holds_no_value_that_was_coded() -> None:
     for one in (copy.deepcopy(codec._passes), codec.without_values()._passes):
         assert vars(one) == vars(type(one)())
     assert codec.without_values().encode("x", secrets).tolist() == codec.encode("x", secrets).tolist()
+
+
+def test_texts_that_were_met_are_known_again_by_their_bytes() -> None:
+    texts = pa.array([f"text {number}" for number in range(2000)])
+    codes = np.arange(2000, dtype=np.uint16)
+    known = KnownTexts.empty().with_texts(texts, codes)
+    size = len(known.entries)
+    assert size & (size - 1) == 0, "the search takes the last bits of a hash for a place"
+    found = np.zeros(2000, np.uint16)
+    others = known.code(texts, 0, found)
+    assert others.size < 20, "a few find no place where they are looked for"
+    assert np.delete(found - codes, others).tolist() == [0] * (2000 - others.size)

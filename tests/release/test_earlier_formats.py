@@ -1,4 +1,7 @@
-"""What earlier versions wrote still loads, verifies, samples and can be charged: folders and a ledger made by them."""
+"""What earlier versions wrote still loads, verifies, samples and can be charged: folders and a ledger made by them.
+
+Folders are never made anew: what is written today is kept here from the day on which its format began.
+"""
 
 import json
 import shutil
@@ -11,16 +14,22 @@ import pytest
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.release import Release
+from understudy.release.provenance import check_signature
 from understudy.release.statement import read_statement, statement_document
 from understudy.release.verify import verify_release
 
 DATA = Path(__file__).parents[1] / "data"
-FOLDERS = ("format-1/clinic-mst", "format-1/register-laplace", "format-2/clinic-mst")
+FOLDERS = ("format-1/clinic-mst", "format-1/register-laplace", "format-2/clinic-mst", "format-3/clinic-ensemble")
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_earlier_folder_verifies(name: str) -> None:
     assert verify_release(DATA / name) == []
+
+
+def test_earlier_signature_holds() -> None:
+    pytest.importorskip("cryptography")
+    assert check_signature(DATA / "format-3" / "clinic-ensemble", DATA / "format-3" / "key.public.pem") == []
 
 
 @pytest.mark.parametrize("name", FOLDERS)
