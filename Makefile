@@ -40,7 +40,7 @@ help:
 	@echo "make digests    what fixed answers and a fixed seed give, file by file; make same-bytes compares those of several Pythons"
 	@echo "make dependency-audit  known vulnerabilities of what understudy needs (asks a public list; needs a network)"
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
-	@echo "make package    wheel and source distribution in dist/; the wheel, built from the latter, is installed afresh and runs the demo"
+	@echo "make package    wheels and source distribution in dist/; each wheel is installed afresh and runs the demo"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables; in parts: STUDIES=rdt_panels)"
 	@echo "make gallery    five real tables from raw file to release, pages in docs/gallery (DATA=folder with the real tables)"
 	@echo "make bench      our methods and other packages on real tables, as far as not kept yet, and the page (DATA=folder)"
@@ -146,13 +146,18 @@ test-lowest:
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct . --group dev
 	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow" $(LOWEST_TESTS)
 
-# As an index would hand it out: the wheel comes from the source distribution, and nothing of the working tree is on its path.
+# As an index would hand it out: the pure wheel comes from the source distribution, and nothing of the working tree is on its
+# path. On x86-64 Linux there is a second wheel for this Python, which brings machine code (hatch_build.py).
 package: $(STAMP)
 	rm -rf dist .venv-package
 	$(BIN)/python -m hatchling build -t sdist -d dist
 	$(PYTHON) -m venv .venv-package
 	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check dist/*.tar.gz
 	$(BIN)/python -m hatchling build -t wheel -d dist
+	cd .venv-package && bin/understudy demo --quiet && bin/understudy verify demo-release
+	@test "$$(uname -sm)" = "Linux x86_64" || { echo "Machine code is made on x86-64 Linux only."; exit 0; }; set -x; \
+	UNDERSTUDY_KERNELS=1 $(BIN)/python -m hatchling build -t wheel -d dist && \
+	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*manylinux*.whl && \
 	cd .venv-package && bin/understudy demo --quiet && bin/understudy verify demo-release
 
 studies: $(STAMP)

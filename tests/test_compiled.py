@@ -6,6 +6,7 @@ And whatever is wrong with the disk, kernels still run: they are compiled anew.
 import errno
 import fcntl
 import importlib.util
+import json
 import os
 import pickle
 import resource
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -258,3 +260,56 @@ def test_without_the_option_kernels_are_the_same(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(numba, "njit", older)
     assert module._bare_options() == {"nogil": True}
+
+
+@pytest.fixture
+def shipped(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of a package whose one kernel came compiled, with nothing kept on this machine yet."""
+    assert _hits(kernel) == 0
+    folder = kernel / "machine_code"
+    (kernel / "__pycache__").rename(folder)
+    contents = {
+        "numba": numba.__version__,
+        "machine": os.uname().machine,
+        "features": [],
+        "sources": {"kernel.py": module.source_digest(kernel / "kernel.py")},
+    }
+    (folder / module.CONTENTS).write_text(json.dumps(contents), encoding="utf-8")
+    os.utime(kernel / "kernel.py", (1, 1))  # installing gives the source another time, by which numba would go
+    monkeypatch.setattr(module, "PACKAGE", kernel)
+    monkeypatch.setattr(module, "SHIPPED", folder)
+    module._usable.cache_clear()
+    yield kernel
+    module._usable.cache_clear()
+
+
+def test_machine_code_of_the_wheel_is_used_and_nothing_is_compiled(shipped: Path) -> None:
+    assert _hits(shipped) == 1
+    assert not list((shipped / "__pycache__").glob("*.nb?"))
+
+
+@pytest.mark.parametrize(
+    ("key", "other"),
+    [
+        ("numba", "0.1"),
+        ("machine", "another"),
+        ("features", ["a feature of no processor"]),
+        ("sources", {"kernel.py": "of another source"}),
+    ],
+)
+def test_machine_code_for_something_else_is_not_used(shipped: Path, key: str, other: object) -> None:
+    path = shipped / "machine_code" / module.CONTENTS
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), key: other}), encoding="utf-8")
+    assert _hits(shipped) == 0
+
+
+def test_machine_code_for_other_arguments_is_not_used(shipped: Path) -> None:
+    total = _loaded(shipped)
+    assert total(np.arange(50, dtype=np.float32)) == 1225
+    assert not total.stats.cache_hits
+
+
+def test_damaged_machine_code_is_compiled_anew(shipped: Path) -> None:
+    for path in (shipped / "machine_code").glob("*.nbc"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert _hits(shipped) == 0

@@ -8,13 +8,21 @@ installation and a home that cannot be written), it is not used: kernels are the
 is slow and right. The same holds for every single failure of the cache (a full disk, a file system without locks, a
 limit of the process, a damaged file): kernels are compiled in the middle of a run that was charged, and whether their
 machine code could be kept must not decide whether a release is made.
+
+A wheel for one Python may bring machine code of its own (`hatch_build.py`), so that the first run on a new machine need
+not compile. It is used only where it is certain to be right: by the numba and the Python that made it, for the very
+sources it was compiled from, and on a processor that has all it was compiled for. Everywhere else kernels are compiled.
 """
 
 import functools
+import hashlib
+import json
 import os
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -22,6 +30,11 @@ import numba
 from llvmlite import ir  # what numba writes machine code with; it comes with every numba
 from numba import types
 from numba.extending import intrinsic
+
+PACKAGE = Path(__file__).parent
+SHIPPED = PACKAGE / "machine_code"
+"""What the wheel brought: `contents.json`, and numba's files in a folder for each folder of the package."""
+CONTENTS = "contents.json"
 
 
 class _CacheFile(Protocol):
@@ -169,9 +182,30 @@ class _HarmlessCache:
         self._cache = cache
 
     def load_overload(self, signature: object, context: object) -> object:
-        """The compiled kernel for these argument types, if it was kept and can be read."""
+        """The compiled kernel for these argument types, if it was kept, or came with the wheel, and can be read."""
         with suppress(Exception):
-            return self._cache.load_overload(signature, context)
+            kept = self._cache.load_overload(signature, context)
+            if kept is not None:
+                return kept
+        with suppress(Exception):
+            return self._shipped(signature, context)
+        return None
+
+    def _shipped(self, signature: object, context: Any) -> object:
+        """The kernel as the wheel brought it; numba's key names the processor, which `_usable` has compared."""
+        source = Path(self._cache._py_func.__code__.co_filename)
+        if not source.is_relative_to(PACKAGE) or not _usable(SHIPPED):
+            return None
+        index = SHIPPED / source.parent.relative_to(PACKAGE) / Path(self._cache._cache_file.index_path).name
+        with index.open("rb") as file:
+            if pickle.load(file) != numba.__version__:  # noqa: S301 - a part of the installed package, like its code
+                return None
+            _, known = pickle.loads(file.read())  # noqa: S301
+        asked, _, code = self._cache._index_key(signature, context.codegen())
+        for (made_for, _, made_from), name in known.items():
+            if made_for == asked and made_from == code:
+                payload = pickle.loads((index.parent / name).read_bytes())  # noqa: S301
+                return self._cache._impl.rebuild(context, payload)
         return None
 
     def save_overload(self, signature: object, compiled_kernel: object) -> None:
@@ -194,6 +228,11 @@ class _LockedFile:
 
     def __init__(self, file: _CacheFile) -> None:
         self._file = file
+
+    @property
+    def index_path(self) -> str:
+        """The file that lists for which argument types there is machine code."""
+        return self._file._index_path
 
     def load(self, key: object) -> object:
         """The machine code under that key, if there is any."""
@@ -223,6 +262,25 @@ class _LockedFile:
         for path in index.parent.iterdir():
             if name.fullmatch(path.name) and path.name not in known:
                 path.unlink()
+
+
+@cache
+def _usable(folder: Path) -> bool:
+    """Whether machine code of the wheel fits this numba, these sources and this processor; asked once a process."""
+    import llvmlite.binding
+
+    contents = json.loads((folder / CONTENTS).read_text(encoding="utf-8"))
+    if contents["numba"] != numba.__version__ or contents["machine"] != os.uname().machine:
+        return False
+    has = llvmlite.binding.get_host_cpu_features()
+    if not all(has.get(feature) for feature in contents["features"]):
+        return False
+    return all(source_digest(PACKAGE / name) == digest for name, digest in contents["sources"].items())
+
+
+def source_digest(path: Path) -> str:
+    """What tells whether a source is the one that was compiled."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _can_lock() -> bool:
