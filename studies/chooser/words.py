@@ -152,13 +152,13 @@ def write(form: Form, results: Sequence[Result]) -> Path:
 def _rule() -> list[str]:
     return [
         "## If you do not want to choose",
-        '`method="auto"` picks the method that is expected to be nearest to the table over pairs of columns. The '
-        "forecast comes from the schema, the rows of a unit, ε, δ and the number of rows. Where that number makes no "
-        "difference the method is picked before anything is read; otherwise 1 % of the budget buys a noisy number of "
-        "rows, and the run picks by that. A hint of the rows changes what a plan shows, never what is picked. "
+        '`method="auto"` picks the method that is expected to have the smallest error over pairs of columns. The '
+        "forecast depends on the schema, the rows of a unit, ε, δ and the number of rows. If the number of rows makes "
+        "no difference, the method is picked before anything is read; otherwise 1 % of the budget buys a noisy number "
+        "of rows, which decides. `--rows-hint` changes what a plan shows, never what is picked. "
         "[The page of `auto`](methods/auto.md) has the rule in full. "
-        'In this table "15 of 4" stands for 15 columns of 4 codes each, and a method holds '
-        "up to the number of rows from which the next is picked.",
+        'In this table "15 of 4" stands for 15 columns of 4 codes each. Where several methods are listed, each is '
+        "picked up to the number of rows at which the next begins.",
         table(HEADER, [case.row for case in CASES]),
     ]
 
@@ -209,8 +209,8 @@ def _standing(grid: Grid) -> list[str]:
     header = ("over", "privacy", "tables", "as good as the best", "at most times the best", "farthest off")
     return [
         "## What leaving the choice to `auto` costs",
-        f"As good means within {CLOSE - 1:.0%} of the best method that ran, or {ALIKE:g}; distances below {ALIKE:g} "
-        f"count as {ALIKE:g}. The forecasts were fitted to {', '.join(FITTED_ON)}; under pure ε also to "
+        f'"As good" means within {CLOSE - 1:.0%} of the best method that ran, or within {ALIKE:g}; distances below '
+        f"{ALIKE:g} count as {ALIKE:g}. The forecasts were fitted to {', '.join(FITTED_ON)}; under pure ε also to "
         f"{', '.join(FITTED_PURE)}. All other tables are held out.",
         table(header, lines),
     ]
@@ -226,11 +226,12 @@ def _chooser(grid: Grid) -> list[str]:
         facts, privacy = f"{name}: {one.rows:,} rows × {number}", f"δ = {delta:g}" if delta else "pure"
         body.append([facts, privacy, f"{epsilon:g}", *best, grid.picks[name, delta, epsilon]])
     return [
-        "## If you do",
-        f"Find the table that is most like yours and your ε. In each cell stands the method nearest to the real table, "
-        f"then those within {CLOSE - 1:.0%} (or {ALIKE:g}) of it. Distances are mean total variations. All numbers, "
-        "with the releases that they are means of, are in `choosing.csv` beside this page; not all are of one version: "
-        "`ensemble` was measured last, and tables that are not in the study by `benchmarks/frontier.py`, often once.",
+        "## If you want to choose",
+        f"Find the table that is most like yours and your ε. Each cell lists the method nearest to the real table, "
+        f"then those within {CLOSE - 1:.0%} (or {ALIKE:g}) of it. Distances are mean total variations. All numbers are "
+        "in `choosing.csv` beside this page, with the number of releases behind each mean. They are not all from one "
+        "version: `ensemble` was measured last, and tables outside the study were measured by "
+        "`benchmarks/frontier.py`, often once.",
         table(("table", "privacy", "ε", *MEASURES.values(), "auto"), body),
     ]
 

@@ -55,6 +55,11 @@ COPIES = (
     "Analysts will fit models. Only copies with noise of their own show how much of a coefficient is noise; the "
     "price is that each copy gets a fifth of the budget.",
 )
+ONE_COPY = (
+    "one copy",
+    "`pool` answers shares, rates and models from the noisy tables themselves, with intervals that contain the noise. "
+    "Several copies, each measured anew, would divide the budget.",
+)
 DELTA = ("δ = 10⁻⁷", "Far below 1 / number of people, so that the chance of no protection stays negligible.")
 
 CENSUS = Exhibit(
@@ -66,7 +71,8 @@ CENSUS = Exhibit(
     licence="Open Government Licence",
     epsilon=1.0,
     delta=1e-7,
-    method="aim",
+    method="auto",
+    copies=1,
     decisions=(
         ("the unit is a row", "The user guide says that each person has one record."),
         ("`Person ID` is left out", "It identifies people and describes nobody."),
@@ -83,23 +89,23 @@ CENSUS = Exhibit(
         ("ε = 1", "Health and religion are sensitive, and one release is planned."),
         DELTA,
         (
-            "method `aim` with all pairs as its workload",
-            "Nobody can say which of the sixteen columns will be studied. `aim` spends the budget where its own "
-            "model is worst, and chooses that privately.",
+            "the default method, `auto`, which picks `ensemble` here",
+            "Nobody can say which of the sixteen columns will be studied. `ensemble` keeps all pairs as far as the "
+            "noise allows, and came nearest to most tables in our [comparison](../choosing.md).",
         ),
-        COPIES,
+        ONE_COPY,
     ),
     rate=Rate("Very good health by age", {"Health": "1"}, "Age"),
-    formula="Health[1] ~ Age + Sex + `Marital Status`",
-    model="logistic regression of very good health on age, sex and marital status",
-    harder="Health[1] ~ Age + Sex + `Economic Activity`",
+    formula="Health[1] ~ Age + `Marital Status`",
+    model="logistic regression of very good health on age and marital status",
+    harder="Health[1] ~ Age + `Economic Activity`",
     harder_why="Every child has the economic activity `-9`. The only others who have it are students who live away, "
     "whose health was not recorded and so does not count as very good. In the raw file the coefficients of age and "
     "activity are therefore large, opposite and an artefact of a few hundred records; noise on these records moves "
-    "all of them together. Such a model says little about the raw file, and nothing on a stand-in.",
+    "all of them together. Such a model says little even on the raw file, whatever its intervals contain.",
     limits=(
-        "Relations of three columns, such as health by activity within an age group, were not measured and are those "
-        "of the model.",
+        "Relations of three columns, such as health by activity within an age group, were not measured. In the "
+        "synthetic rows they are those of the model.",
     ),
 )
 
@@ -173,12 +179,8 @@ VOTING = Exhibit(
     licence="MIT (package cpsvote); the records are a work of the US government",
     epsilon=1.0,
     delta=1e-7,
-    method="nist_mst",
-    options={
-        "marginals": "VRS_VOTE×EDUCATION:4, VRS_VOTE×AGE:4, VRS_VOTE×YEAR:2, VRS_VOTE×SEX, VRS_VOTE×RACE, "
-        "AGE×EDUCATION:2, AGE×SEX, EDUCATION×SEX, RACE×HISPANIC, RACE×STATE, VRS_REG×VRS_VOTE, VRS_RESIDENCE×AGE, "
-        "VRS_VOTE×VRS_RESIDENCE, RACE×EDUCATION, VRS_VOTE×AGE×SEX",
-    },
+    method="auto",
+    copies=1,
     decisions=(
         (
             "the unit is a row",
@@ -194,24 +196,24 @@ VOTING = Exhibit(
         ("answers such as REFUSED stay labels", "Who does not answer is itself a subject of research."),
         ("one rule", "The questionnaire asks nobody under 15 about voting."),
         (
-            "method `nist_mst` with a list of fifteen tables",
-            "The studies that will use the release are known. Naming their tables guarantees that each is measured, "
-            "and no budget is spent on choosing.",
+            "the default method, `auto`, which picks `ensemble` here",
+            "Many studies will use the release, and no list of tables would serve all of them.",
         ),
         ("ε = 1", "Votes are sensitive, and the sample is large."),
         DELTA,
-        COPIES,
+        ONE_COPY,
     ),
     rate=Rate("Answered that they voted, by education", {"VRS_VOTE": "YES"}, "EDUCATION"),
-    formula="VRS_VOTE[YES] ~ AGE + SEX + EDUCATION",
-    model="logistic regression of the answer that one voted on age, sex and education",
+    formula="VRS_VOTE[YES] ~ AGE + VRS_RESIDENCE",
+    model="logistic regression of the answer that one voted on age and time at the same address",
+    harder="VRS_VOTE[YES] ~ AGE + EDUCATION",
+    harder_why="Education has sixteen levels, and few people have one of the lowest or highest. `pool` leaves out "
+    "levels of which too few rows stand out of the noise, so that coefficients may be differences from another level "
+    "than in the raw file. A model that joins such levels does not have this weakness.",
     limits=(
         "Turnout by state and year was not measured: 51 × 16 × 6 cells would each hold about twenty rows. The "
         "stand-in's figures for young voters in one state come from the model, and nobody should study a law of one "
         "state on them.",
-        "Coefficients of education are differences from its first level, `LESS THAN 1ST GRADE`, to which few people "
-        "belong. An error in that level moves all of them together, and a run in which it is large misses most of "
-        "them. A model that joins the lowest levels would not have this weakness.",
     ),
 )
 

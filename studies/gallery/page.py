@@ -16,6 +16,8 @@ MADE_BY = (
     f"so another run gives slightly different numbers."
 )
 
+COLOURS = "Grey marks the raw file, blue the release."
+
 
 def write(found: Finding, folder: Path) -> Path:
     """Writes the page and its pictures."""
@@ -69,20 +71,27 @@ def _release(found: Finding) -> list[str]:
     one = found.exhibit
     options = "".join(f' \\\n    --set "{name}={value}"' for name, value in one.options.items())
     file = Path(one.file).name
+    copies = f"--copies {one.copies} --copies-mode remeasure " if one.copies > 1 else ""
     commands = (
         f"understudy schema check {one.name}.yaml {file}\n"
         f"understudy synthesize {file} --schema {one.name}.yaml --method {one.method} \\\n"
-        f"    --epsilon {one.epsilon:g} --delta {one.delta:g} --copies {one.copies} --copies-mode remeasure --out "
+        f"    --epsilon {one.epsilon:g} --delta {one.delta:g} {copies}--out "
         f"release{options}\nunderstudy verify release\n"
         f"understudy evaluate {file} release --formula '{one.formula}' -o report.html   # confidential"
     )
     return [
         "## The release",
         f"```text\n{commands}\n```",
-        f"The run took {found.seconds:.0f} s of processor time. Each copy has {found.total:,} rows, which is the noisy "
-        f"total of the first copy. `verify` found nothing wrong. The statement of the release says:",
+        f"The run took {found.seconds:.0f} s of processor time. {_rows(found)} `verify` found nothing wrong. The "
+        f"statement of the release says:",
         *_stated(found.statement),
     ]
+
+
+def _rows(found: Finding) -> str:
+    if found.exhibit.copies == 1:
+        return f"The release has {found.total:,} rows: a noisy total."
+    return f"Each copy has {found.total:,} rows, which is the noisy total of the first copy."
 
 
 def _stated(statement: str) -> list[str]:
@@ -125,7 +134,7 @@ def _rates(found: Finding, folder: Path) -> list[str]:
         "see.",
         table(("group", "rows", "raw file", "release", "95 % interval"), rows),
         _picture(one, "rates", Forest(f"{one.rate.title}: raw file and release", charted), folder),
-        f"{covered} of {len(found.groups)} intervals contain the share of the raw file.",
+        f"{COLOURS} {covered} of {len(found.groups)} intervals contain the share of the raw file.",
     ]
 
 
@@ -149,46 +158,72 @@ def _model(found: Finding, folder: Path) -> list[str]:
     chart = Forest(
         f"{_capital(one.model)}", tuple(IntervalRow(each.name, each.real, each.pooled) for each in all_of_them)
     )
-    count = len(all_of_them)
-    clear = [each for each in all_of_them if each.clear]
+    known = [each for each in all_of_them if each.pooled is not None]
+    clear = [each for each in known if each.clear]
     same = sum(each.same_sign for each in clear)
+    if found.refused:
+        asked = f'``understudy pool release --formula "{one.formula}"``'
+        return [f"## A {one.model}", f"In this run {asked} is refused: “{found.refused}”"]
+    how, naive, intervals = _how_modelled(one)
     return [
         f"## A {one.model}",
-        f'``understudy pool release --from-copies --formula "{one.formula}"`` fits the model to each copy and pools '
-        "the fits. The column "
-        "*one copy* reads a single copy as if it were the real table, which is what an analyst must not do.",
-        table(("coefficient", "raw file", "release", "one copy", "raw estimate inside"), rows),
+        how,
+        table(("coefficient", "raw file", "release", naive, "raw estimate inside"), rows),
         _picture(one, "model", chart, folder),
-        f"The pooled intervals contain {sum(each.covered for each in all_of_them)} of {count} coefficients of the "
-        f"raw file, those of one copy {sum(each.naively_covered for each in all_of_them)}. {len(clear)} coefficients "
-        f"of the raw file differ clearly from zero; {same} of them have the same sign in the release.",
+        f"{COLOURS} {intervals} contain {sum(each.covered for each in known)} of {len(known)} coefficients of the "
+        f"raw file, those of {naive} {sum(each.naively_covered for each in known)}. {len(clear)} of these coefficients "
+        f"differ clearly from zero in the raw file; {same} of them have the same sign in the release.",
         *found.notes,
     ]
+
+
+def _how_modelled(one: Exhibit) -> tuple[str, str, str]:
+    """Where the release's intervals come from, what they are held beside, and their name."""
+    if one.copies == 1:
+        how = (
+            f'``understudy pool release --formula "{one.formula}"`` computes the model from the noisy tables and not '
+            f"from the rows. The column *synthetic rows* fits it to the rows as if they were the real table, which is "
+            f"what an analyst must not do."
+        )
+        return how, "synthetic rows", "The intervals from noisy tables"
+    how = (
+        f'``understudy pool release --from-copies --formula "{one.formula}"`` fits the model to each copy and pools '
+        f"the fits. The column *one copy* reads a single copy as if it were the real table, which is what an analyst "
+        f"must not do."
+    )
+    return how, "one copy", "The pooled intervals"
 
 
 def _harder(found: Finding, folder: Path) -> list[str]:
     """A model whose result shows a limit, where the exhibit has one."""
     one, some = found.exhibit, found.harder
+    if found.harder_refused:
+        return [f"`pool` refuses the model `` {one.harder} ``: “{found.harder_refused}” {one.harder_why}"]
     if not some:
         return []
     chart = Forest(
         "A model that asks too much of the stand-in", tuple(IntervalRow(x.name, x.real, x.pooled) for x in some)
     )
-    count = sum(each.covered for each in some)
-    said = f"For the model `` {one.harder} ``, {count} of {len(some)} pooled intervals contain the raw estimate."
+    known = [each for each in some if each.pooled is not None]
+    count = sum(each.covered for each in known)
+    said = f"For the model `` {one.harder} ``, {count} of {len(known)} intervals contain the raw estimate."
     return [f"{said} {one.harder_why}", _picture(one, "harder", chart, folder)]
 
 
 def _failures(found: Finding) -> str:
     """What went wrong in this run, in words, from the numbers."""
-    missed = [each for each in found.coefficients if not each.covered]
-    turned = [each for each in found.coefficients if each.clear and not each.same_sign]
+    known = [each for each in found.coefficients if each.pooled is not None]
+    missed = [each for each in known if not each.covered]
+    turned = [each for each in known if each.clear and not each.same_sign]
+    absent = [each for each in found.coefficients if each.pooled is None]
     vague = [each for each in found.coefficients if _width(each) > 5]
     said = []
     if missed:
         said.append(f"The interval misses the raw estimate of {_named(missed)}.")
     if turned:
         said.append(f"The sign of {_named(turned)} is wrong although it is clear in the raw file.")
+    if absent:
+        said.append(f"The release gives no estimate of {_named(absent)}.")
     if vague:
         said.append(f"The interval of {_named(vague)} is more than five times as wide as in the raw file.")
     wrong = [group.label for group in found.groups if not group.covered]
@@ -233,7 +268,7 @@ def write_overview(found: Sequence[Finding], folder: Path) -> Path:
     """The first page of the gallery: all exhibits in one table."""
     rows = []
     for one in found:
-        covered = sum(each.covered for each in one.coefficients)
+        known = [each for each in one.coefficients if each.pooled is not None]
         inside = sum(group.covered for group in one.groups)
         rows.append(
             (
@@ -243,7 +278,7 @@ def write_overview(found: Sequence[Finding], folder: Path) -> Path:
                 f"`{one.exhibit.method}`",
                 _number(one.scores[0][1].value),
                 f"{inside} of {len(one.groups)}",
-                f"{covered} of {len(one.coefficients)}",
+                f"{sum(each.covered for each in known)} of {len(known)}" if known else "refused",
             )
         )
     assert len(found) == len(EXHIBITS)
@@ -256,11 +291,14 @@ def write_overview(found: Sequence[Finding], folder: Path) -> Path:
         MADE_BY,
         table(header, rows),
         "*Distance of pairs* is the mean total variation distance over pairs of columns (`marginals`). *Inside* "
-        "counts the 95 % intervals from the release that contain the value of the raw file. Intervals for shares "
-        "contain the privacy noise by construction, but not what a limit on the rows of a person leaves out. "
-        "Intervals for coefficients contain the noise that differs between copies, but not what the method never "
-        "measured. Coefficients of one column share their reference level, so that they miss together. Each page "
-        "says where and why.",
+        "counts the 95 % intervals that the release gives and that contain the value of the raw file. Intervals for "
+        "shares contain the privacy noise by construction, but not what a limit on the rows of a person leaves out. "
+        "Intervals for coefficients come from noisy tables where the release has one copy. With several copies they "
+        "contain the noise that differs between copies, but not what the method never measured. Coefficients of one "
+        "column share their reference level, so that they miss together. Each page says where and why.",
+        "Two tables were released by the default method. The other three name the tables that their study is about: "
+        "a question that must be answered, such as income by sex and age, should not depend on what a method picks "
+        "to measure.",
         "The folder must hold the files that `studies/gallery/exhibits.py` names. Their makers publish them under the "
         "licences that the pages state.",
     ]

@@ -19,6 +19,7 @@ import understudy as us
 from studies.gallery.exhibits import Exhibit
 from understudy.charts import Chart
 from understudy.evaluate.measured import MeasuredNumber
+from understudy.evaluate.measured_models import MeasuredModel
 from understudy.evaluate.metric import Score
 from understudy.schema import Category
 
@@ -42,7 +43,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One coefficient with its interval: from the raw file, from all copies, from one copy read as if it were real."""
+    """One coefficient with its interval: from the raw file, from the release, from rows read as if they were real."""
 
     name: str
     real: tuple[float, float, float]
@@ -84,6 +85,10 @@ class Finding:
     groups: tuple[Group, ...]
     coefficients: tuple[Coefficient, ...]
     harder: tuple[Coefficient, ...]
+    refused: str
+    """Why the release does not answer the model; empty if it does."""
+    harder_refused: str
+    """The same of the harder model."""
     notes: tuple[str, ...]
     charts: tuple[Chart, ...]
     seconds: float
@@ -106,14 +111,14 @@ def run(exhibit: Exhibit, data: Path) -> Finding:
             epsilon=exhibit.epsilon,
             delta=exhibit.delta,
             copies=exhibit.copies,
-            copies_mode="remeasure",
+            copies_mode="remeasure" if exhibit.copies > 1 else "resample",
             out=folder,
         )
         seconds = sum(os.times()[:4]) - began
         problems = us.verify(folder)
         evaluation = us.evaluate(path, release, metrics=("marginals",))
-        model, notes = _model(path, release, exhibit.formula)
-        harder, _ = _model(path, release, exhibit.harder) if exhibit.harder else ((), ())
+        model, notes, refused = _asked(path, release, exhibit.formula)
+        harder, _, harder_refused = _asked(path, release, exhibit.harder)
         numbers = us.pool(release, rate=exhibit.rate.label, by=exhibit.rate.by)
     assert not problems, problems
     assert isinstance(numbers, tuple)
@@ -127,6 +132,8 @@ def run(exhibit: Exhibit, data: Path) -> Finding:
         _groups(exhibit, raw, schema, numbers),
         model,
         harder,
+        refused,
+        harder_refused,
         notes,
         evaluation.plot("columns").charts[:CHARTED],
         seconds,
@@ -159,7 +166,9 @@ def _texts(raw: pa.Table, name: str) -> list[str]:
 
 
 def _model(path: Path, release: us.Release, formula: str) -> tuple[tuple[Coefficient, ...], tuple[str, ...]]:
-    """The model on the raw file, on all copies, and on the first copy as if it were a real table."""
+    """The model on the raw file, by the release, and on the rows of its first copy as if they were real."""
+    if len(release.tables) == 1:
+        return _model_from_noisy_tables(path, release, formula)
     many = us.evaluate(path, release, metrics=("regression",), formula=formula, pictures=False)
     alone = us.evaluate(
         path, release.tables[0], release.schema, metrics=("regression",), formula=formula, pictures=False
@@ -170,6 +179,31 @@ def _model(path: Path, release: us.Release, formula: str) -> tuple[tuple[Coeffic
         for name, row in _table(many).items()
     ]
     return tuple(sorted(made, key=lambda each: each.name)), many["regression"].notes
+
+
+def _model_from_noisy_tables(
+    path: Path, release: us.Release, formula: str
+) -> tuple[tuple[Coefficient, ...], tuple[str, ...]]:
+    """The same with the interval that follows from the noisy answers; they answer no model that they do not hold."""
+    said = us.pool(release, formula=formula)
+    assert isinstance(said, MeasuredModel)
+    alone = us.evaluate(path, release, metrics=("regression",), formula=formula, pictures=False)
+    made = []
+    for name, row in _table(alone).items():
+        found = said.coefficients.get(name)
+        interval = None if found is None else (found.estimate, found.table_low, found.table_high)
+        made.append(Coefficient(_in_words(name, release.schema), _ends(row, "real"), interval, _side(row)))
+    return tuple(sorted(made, key=lambda each: each.name)), (*alone["regression"].notes, *said.notes)
+
+
+def _asked(path: Path, release: us.Release, formula: str) -> tuple[tuple[Coefficient, ...], tuple[str, ...], str]:
+    """A model, if there is one to ask for, or why the release does not answer it."""
+    if not formula:
+        return (), (), ""
+    try:
+        return *_model(path, release, formula), ""
+    except us.errors.UsageError as refused:
+        return (), (), str(refused)
 
 
 def _in_words(name: str, schema: us.Schema) -> str:
