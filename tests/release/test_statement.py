@@ -143,7 +143,9 @@ def test_a_sum_of_exact_distributions_has_the_pure_part_added_to_it() -> None:
         planned = {"currency": "zcdp", "charges": charges, "granted": granted}
         statement = replace(_statement(budget=budget), as_planned=True, **planned)
         assert statement.epsilon is not None
-        assert replace(statement, as_planned=False).epsilon > statement.epsilon
+        adaptive = replace(statement, as_planned=False).epsilon
+        assert adaptive is not None
+        assert adaptive > statement.epsilon
         return statement.epsilon
 
     assert claimed(noisy, pure) == pytest.approx(claimed(noisy) + 0.25, abs=1e-12)
