@@ -150,6 +150,7 @@ test-lowest:
 # path. On x86-64 Linux there is a second wheel for this Python, which brings machine code (hatch_build.py).
 package: $(STAMP)
 	rm -rf dist .venv-package
+	@! grep -q 'understudy\.example' pyproject.toml || echo "Before you publish: [project.urls] in pyproject.toml still names understudy.example, which belongs to nobody."
 	$(BIN)/python -m hatchling build -t sdist -d dist
 	$(PYTHON) -m venv .venv-package
 	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check dist/*.tar.gz

@@ -9,16 +9,16 @@ is slow and right. The same holds for every single failure of the cache (a full 
 limit of the process, a damaged file): kernels are compiled in the middle of a run that was charged, and whether their
 machine code could be kept must not decide whether a release is made.
 
-A wheel for one Python may bring machine code of its own (`hatch_build.py`), so that the first run on a new machine need
-not compile. It is used only where it is certain to be right: by the numba and the Python that made it, for the very
-sources it was compiled from, and on a processor that has all it was compiled for. Everywhere else kernels are compiled.
+A wheel for one Python may bring machine code of its own (UNDERSTUDY_KERNELS=1 when it is built), so that the first run
+on a new machine need not compile. It is used only where it is certain to be right: by the numba and the Python that
+made it, for the very sources it was compiled from, and on a processor that has all it was compiled for. Everywhere
+else kernels are compiled.
 """
 
 import functools
 import hashlib
 import json
 import os
-import pickle
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -196,16 +196,12 @@ class _HarmlessCache:
         source = Path(self._cache._py_func.__code__.co_filename)
         if not source.is_relative_to(PACKAGE) or not _usable(SHIPPED):
             return None
-        index = SHIPPED / source.parent.relative_to(PACKAGE) / Path(self._cache._cache_file.index_path).name
-        with index.open("rb") as file:
-            if pickle.load(file) != numba.__version__:  # noqa: S301 - a part of the installed package, like its code
-                return None
-            _, known = pickle.loads(file.read())  # noqa: S301
+        folder, index = SHIPPED / source.parent.relative_to(PACKAGE), Path(self._cache._cache_file.index_path)
+        file = type(self._cache._cache_file.inner)(str(folder), index.stem, _AnyStamp())
         asked, _, code = self._cache._index_key(signature, context.codegen())
-        for (made_for, _, made_from), name in known.items():
+        for (made_for, _, made_from), name in file._load_index().items():
             if made_for == asked and made_from == code:
-                payload = pickle.loads((index.parent / name).read_bytes())  # noqa: S301
-                return self._cache._impl.rebuild(context, payload)
+                return self._cache._impl.rebuild(context, file._load_data(name))
         return None
 
     def save_overload(self, signature: object, compiled_kernel: object) -> None:
@@ -223,11 +219,25 @@ class _HarmlessCache:
         return getattr(self._cache, name)
 
 
+class _AnyStamp:
+    """Equal to the time of any source: installing changes it, and `_usable` has compared the sources themselves."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class _LockedFile:
     """The cache's file, with every access under a lock of its folder."""
 
     def __init__(self, file: _CacheFile) -> None:
         self._file = file
+
+    @property
+    def inner(self) -> Any:
+        """numba's own file."""
+        return self._file
 
     @property
     def index_path(self) -> str:

@@ -13,10 +13,10 @@ from typing import ClassVar
 
 PREDICATE = re.compile(
     r"\(|(?:"
-    "and|answers|appears|are|asks?|belongs|broke|can|cannot|contains|costs?|differs?|do|does|ends?|exceeds|excludes|"
-    "exists|expands|fits|follows|gets|gives|goes|hands|has|have|holds?|is|lacks|leads|leaves?|lets|lies|looks|makes|"
-    "matches|may|must|names|needs?|opens|overlap|pays|pools|protects|reads|says|speaks|still|suggests|takes|uses|"
-    "was|were|would"
+    "and|answers|appears|applies|are|asks?|belongs|broke|can|cannot|contains|costs?|could|differs?|do|does|ends?|"
+    "exceeds|excludes|exists|expands|fits|follows|gets|gives|goes|hands|has|have|holds?|is|lacks|leads|leaves?|"
+    "lets|lies|looks|makes|matches|may|must|names|needs?|opens|overlap|pays|pools|protects|reads|says|speaks|"
+    "still|suggests|takes|uses|was|were|would"
     r")\b(?!,)"
 )
 """How a rule begins that continues its place to one sentence; any other rule is a sentence of its own."""

@@ -55,7 +55,7 @@ def test_a_budget_that_leaves_nothing_must_be_meant(
     out, before = place.folder / f"drowned-{epsilon}", place.balance()
     shown = place.synthesize("--out", out, "--method", "independent", *words, epsilon=epsilon)
     assert shown.status == 2
-    assert "The noise drowns the table" in shown.words
+    assert "The noise hides the table" in shown.words
     assert "give --yes" in shown.words
     assert not out.exists()
     assert place.balance() == before, "nothing was charged"

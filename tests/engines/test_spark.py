@@ -209,7 +209,7 @@ def test_a_value_that_breaks_the_query_is_told_to_nobody(spark: "SparkSession", 
     schema = Schema((Integer(name="a", lower=0, upper=9),), Unit())
     codec = TableCodec.of(schema)
     source = open_table(broken, schema).bind(codec)
-    with pytest.raises(InputError, match="broke off while it was read") as caught:
+    with pytest.raises(InputError, match="could not be read to its end") as caught:
         source.counts(all_pairs(codec) or [codec.domain.everything()])
     told = capfd.readouterr()
     assert SECRET not in told.out + told.err
@@ -224,7 +224,7 @@ def test_a_task_that_fails_says_so_without_a_word(
     source = open_table(spark.read.parquet(str(stored)), schema).bind(TableCodec.of(schema))
     assert isinstance(source, engine.SparkSource)
     source._coding = replace(source._coding, codec=Raising(source._coding.codec))
-    with pytest.raises(InputError, match="broke off while it was read"):
+    with pytest.raises(InputError, match="could not be read to its end"):
         source.counts([source.domain.everything()])
     told = capfd.readouterr()
     assert SECRET not in told.out + told.err

@@ -184,7 +184,7 @@ def messages(rule: object) -> list[str]:
         ({"age": Range(0, 9.0)}, "rules[0].age.to: 9.0 must be a whole number"),
         ({"age": Range(20, 9)}, "holds no value"),
         ({"age": Range(100, 120)}, "holds no value"),
-        ({"age": Range(0, 17)}, "cuts a bin in two. What fits nearest: from: 0, to: 9, to: 19."),
+        ({"age": Range(0, 17)}, "cuts a bin in two. The nearest ranges that fit: from: 0, to: 9, to: 19."),
         ({"share": Range(0.0, 0.25)}, "to: 0.2, to: 0.3"),
         ({"day": Range(None, dt.date(2020, 3, 1))}, "to: 2020-07-01"),
         ({"hour": Range(dt.time(9), None)}, "from: 00:00:00, from: 12:00:00"),
@@ -286,7 +286,10 @@ def labelled(*labels: str, **said: object) -> Category:
         (labelled(missing_values=[" F"]), "columns.c.missing_values: ' F' is also a label."),
         (labelled(missing_values=["1.0"]), "columns.c.missing_values: '1.0' is also a label."),
         (labelled(missing_values=["f"], ignore_case=True), "columns.c.missing_values: 'f' is also a label."),
-        (labelled("STRASSE", "straße", ignore_case=True), "columns.c.ignore_case: labels 'STRASSE' and 'straße' are"),
+        (
+            labelled("STRASSE", "straße", ignore_case=True),
+            "columns.c.ignore_case: labels 'STRASSE' and 'straße'",
+        ),
         (labelled(ignore_case="no"), "columns.c.ignore_case: 'no' must be true or false."),
         (labelled(ordered=2), "columns.c.ordered: 2 must be true or false."),
         (labelled(meanings={"f": "female"}), "columns.c.meanings: 'f' is not a label."),
@@ -317,4 +320,4 @@ def test_missing_values_of_the_table_give_way_to_labels_but_must_be_texts() -> N
     assert problems(labelled(), number(), missing_values=["F", "99"]) == []
     assert problems(labelled(), missing_values=["F", 3]) == ["missing_values: 3 must be text."]
     total = Derived(name="t", formula=Cut("age", (0, 9), ("a",)), missing_values=("NA",))
-    assert problems(AGE, total)[0].startswith("columns.t.missing_values belongs to columns that are read")
+    assert problems(AGE, total)[0].startswith("columns.t.missing_values applies to columns that are read")

@@ -356,10 +356,10 @@ DEEP = '{"fields": ' + "[" * 100_000 + "]" * 100_000 + "}"
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.txt", "hello", "is no kind of codebook that is known"),
+        ("a.txt", "hello", "is not a known kind of codebook"),
         ("a.json", "{", "a.json:1: is not valid JSON"),
         ("a.json", "[]", "must be a JSON object"),
-        ("a.json", "{}", "is no codebook that is known"),
+        ("a.json", "{}", "is not a codebook of a known kind"),
         ("a.json", DEEP, "is nested too deeply"),
         ("a.json", '{"fields": [{"name": "a", "name": "b"}]}', "a key appears twice"),
         ("a.json", '{"fields": [{"name": "a", "constraints": {"maximum": NaN}}]}', "NaN is no number"),
@@ -375,7 +375,7 @@ DEEP = '{"fields": ' + "[" * 100_000 + "]" * 100_000 + "}"
         ),
         ("a.json", {"resources": [{"schema": "other.json"}]}, "names another file"),
         ("a.json", {"properties": {"a": {"$ref": "http://example.org/x"}}}, "must name a part of the same file"),
-        ("a.json", {"properties": {"a": {"$ref": "#/properties/a"}}}, "leads on more than 8 times"),
+        ("a.json", {"properties": {"a": {"$ref": "#/properties/a"}}}, "leads through more than 8 references"),
         ("a.json", {"properties": {"a": {"enum": [{"b": 1}]}}}, "properties.a.enum must hold plain values"),
         ("a.json", {"tableSchema": {"columns": [{"datatype": 3, "name": "x"}]}}, "datatype must be an object"),
         ("a.sql", "SELECT 1;", "creates no table"),
@@ -396,8 +396,8 @@ DEEP = '{"fields": ' + "[" * 100_000 + "]" * 100_000 + "}"
         ("a.csv", "name,required\na,perhaps\n", "must be yes or no"),
         ("a.csv", b"name,type\nM\xfcller,int\n", "a.csv:2: is not UTF-8"),
         ("a.csv", b"name,type\n\0,int\n", "holds zero bytes"),
-        ("a.sav", b"$FL2 not really", "is no file of its kind"),
-        ("a.dta", b"", "is no file of its kind"),
+        ("a.sav", b"$FL2 not really", "is not a valid file of its kind"),
+        ("a.dta", b"", "is not a valid file of its kind"),
     ],
 )
 def test_what_cannot_be_understood_is_refused_with_the_place(

@@ -512,9 +512,9 @@ def test_plans_say_which_budgets_protect_nobody_and_which_destroy_everything() -
     schema = Schema((Category(name="a", labels=("x", "y")), Category(name="b", labels=("x", "y"))), Unit())
     for epsilon, drowned in ((0.001, True), (1.0, False)):
         notes = plan(schema, method="independent", epsilon=epsilon, rows_hint=1000).notes
-        assert any("drowns the table" in note for note in notes) == drowned
+        assert any("hides the table" in note for note in notes) == drowned
     share = {"total_share": 0.01}
     for epsilon, drowned in ((0.05, True), (1.0, False)):  # 20 rows in a cell, 2,000 in their number; 1 and 100
         notes = plan(schema, method="laplace", epsilon=epsilon, rows_hint=1000, options=share).notes
         assert any("in the number of rows" in note for note in notes) == drowned
-    assert any("protects hardly anybody" in note for note in plan(schema, epsilon=50.0, method="independent").notes)
+    assert any("protects almost nobody" in note for note in plan(schema, epsilon=50.0, method="independent").notes)

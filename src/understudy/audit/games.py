@@ -473,7 +473,7 @@ class Interrupted(Game):
     def check(self) -> None:
         """Raises unless the method can be taken up."""
         if not is_continuable(self.design):
-            raise UsageError("interrupt", f"{self.method} cannot be taken up again.", "Audit a method that trains.")
+            raise UsageError("interrupt", f"{self.method} cannot be resumed.", "Audit a method that trains.")
 
     @cached_property
     def _answers(self) -> int:

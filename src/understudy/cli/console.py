@@ -478,7 +478,7 @@ FAILING = (
     errno.EREMOTEIO,
 )
 """What a disk that breaks, or a network drive that goes away, answers."""
-REPORT = "Please report it with the command you typed, the schema and this type, never with rows of the table."
+REPORT = "Please report it with the command you typed, the schema and this type. Never include rows of the table."
 TITLES: dict[type[UnderstudyError], str] = {
     SchemaError: "Schema",
     BudgetError: "Budget refused",

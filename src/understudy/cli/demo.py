@@ -70,7 +70,7 @@ def demo(
         problems = verify_release(out)
         if problems:
             raise ReleaseError(problems)
-        place.line("Verified: nothing wrong was found in the folder.")
+        place.line("Verified: no problems were found in the folder.")
         _compare(source, out, private)
         _compile_ahead()
         place.json({**made, "private": str(private), "report": str(private / REPORT)})

@@ -242,7 +242,7 @@ def pool(
 ) -> None:
     """Estimates shares, rates, means, quantiles and pooled models of a release, with intervals that include the noise.
 
-    All come from noisy tables that were measured; a model may combine tables of some of its columns. Free of charge.
+    All come from noisy tables that were measured; a model may combine tables of some of its columns. No privacy cost.
     """
     with shell("pool", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.evaluate.pooling import pool_model

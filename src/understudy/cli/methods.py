@@ -144,7 +144,7 @@ ChosenAmong = Annotated[
     ),
 ]
 BrokenOff = Annotated[
-    bool, typer.Option("--interrupt", help="Break every run off once and take it up again; for methods that train.")
+    bool, typer.Option("--interrupt", help="Interrupt every run once and resume it; for methods that train.")
 ]
 
 

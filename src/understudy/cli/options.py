@@ -84,7 +84,9 @@ CheckShare = Annotated[
 CriteriaFile = Annotated[
     Path | None,
     typer.Option(
-        "--criteria", metavar="FILE", help="YAML file of criteria: limits by which the check judges the rows."
+        "--criteria",
+        metavar="FILE",
+        help="YAML file of acceptance criteria: limits that the check compares the rows with.",
     ),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed for sampling rows. Privacy noise is never seeded.")]

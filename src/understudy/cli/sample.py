@@ -105,7 +105,7 @@ def stats(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Shows a table cell by cell with the standard errors of its counts, or lists what was measured. Free of charge.
+    """Shows a table cell by cell with the standard errors of its counts, or lists what was measured. No privacy cost.
 
     Noisy counts come from measured tables that hold the columns, and have a standard error. The estimate is the
     model's: it agrees between tables, and is all there is for columns that were never measured together.

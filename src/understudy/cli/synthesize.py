@@ -52,7 +52,8 @@ LARGE_TABLE = 1_000_000
 Yes = Annotated[
     bool,
     typer.Option(
-        "--yes", help="Go on with a budget that protects hardly anybody, or so small that noise drowns the table."
+        "--yes",
+        help="Go on although ε is so large that it protects almost nobody, or so small that the noise hides the table.",
     ),
 ]
 READING = "docs/schema.md says how values are read. Text must be in the declared encoding."

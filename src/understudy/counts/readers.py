@@ -140,7 +140,7 @@ def unbroken(where: str, batches: Iterator[Batch]) -> Iterator[Batch]:
             raise
     if full:
         raise MemoryError(f"{where}: memory ran out while it was read.")
-    raise InputError(where, "broke off while it was read.", "Check that it is whole and can be reached.")
+    raise InputError(where, "could not be read to its end.", "Check that it is whole and can be reached.")
 
 
 def _shut(batches: Iterator[Batch]) -> None:

@@ -221,7 +221,7 @@ def _frame_of(data: "str | Path | DataFrame", where: str) -> "tuple[DataFrame, b
         rule = f"must be a DataFrame of a Spark session in this process, got {kind}."
         raise InputError("data", rule, "Spark Connect is not supported; use a classic session, or df.to_spark().")
     if data.isStreaming:
-        raise InputError(where, "is a stream, which has no end.", "Write it to a table, and open that.")
+        raise InputError(where, "is an unbounded stream.", "Write it to a table, and open that.")
     return data, False
 
 
@@ -230,9 +230,11 @@ def _table(name: str, where: str) -> "tuple[DataFrame, bool]":
     fix = 'Name it as in SQL: "spark:catalog.schema.table", names with dots in backticks.'
     try:
         with quiet(spark):
-            frame = _asked(lambda: spark.table(name), where, "is no table or view that this Spark session knows.", fix)
+            frame = _asked(
+                lambda: spark.table(name), where, "is not a table or view that this Spark session knows.", fix
+            )
         if frame.isStreaming:
-            raise InputError(where, "is a stream, which has no end.", "Write it to a table, and open that.")
+            raise InputError(where, "is an unbounded stream.", "Write it to a table, and open that.")
     except BaseException:
         if own:
             spark.stop()
@@ -500,7 +502,7 @@ class SparkSource(ChunkedSource):
                 self._kept._jdf.queryExecution().analyzed().rdd().unpersist(False)  # type: ignore[union-attr]
 
 
-_BROKE = "broke off while it was read."
+_BROKE = "could not be read to its end."
 _LOOK = "Check that it is whole and that the cluster is up."
 
 

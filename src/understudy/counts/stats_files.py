@@ -202,7 +202,7 @@ def _pieces(file: StatsFile, chosen: Sequence[StoredColumn]) -> Iterator[dict[st
     while True:
         found = _read(file.path, row_offset=start, row_limit=size, usecols=keys)
         if found is None:
-            raise InputError(str(file.path), "broke off while it was read.", "Check the file and the disk it is on.")
+            raise InputError(str(file.path), "could not be read to its end.", "Check the file and the disk it is on.")
         data = found[0]
         rows = len(data[keys[0]]) if keys[0] in data else 0
         kept = _without_blank_rows(data) if ended_by_blanks and rows else data

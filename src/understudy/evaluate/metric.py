@@ -559,7 +559,7 @@ class Score:
             halves = f"two halves of the real table score {self.yardstick:,.3g} themselves"
             return f"cannot tell: {halves}, and {self._worst:,g} is the worst"
         if self.best == 0 and self.highest is not None and self.value >= NOTHING_IN_COMMON * self.highest:
-            return f"as far away as can be: {self.highest:,g} is the worst"
+            return f"as bad as possible: {self.highest:,g} is the worst"
         better = self.value <= self.yardstick if self.direction == "lower" else self.value >= self.yardstick
         if better or math.isclose(self.value, self.yardstick):
             return "as close as two real halves"
@@ -603,7 +603,7 @@ def _number_or_reason(outcome: Outcome) -> tuple[float | None, str]:
         return None, outcome.reason
     number = float(outcome)
     if not math.isfinite(number):
-        return None, "the computation left the range of machine numbers"
+        return None, "the computation overflowed"
     return number + 0.0, ""
 
 

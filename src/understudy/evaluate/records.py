@@ -103,7 +103,9 @@ class Disclosure(Metric):
     name: ClassVar[str] = "disclosure"
     question: ClassVar[str] = "What protects people here, and how often does a synthetic row equal a real one?"
     scales: ClassVar[tuple[Scale, ...]] = (
-        Scale("unique_matches", "share of real rows without a twin that are also synthetic rows", "none", best=None),
+        Scale(
+            "unique_matches", "share of unique real rows that also occur among the synthetic rows", "none", best=None
+        ),
         Scale("equal_rows", "share of synthetic rows that equal some real row", "none", best=None),
     )
 
@@ -141,5 +143,5 @@ def _matches(real: Rows, synthetic: Rows) -> _Matches:
     unique = int((ours == 1).sum())
     matched = int(((ours == 1) & (theirs > 0)).sum())
     equal = int(np.where(ours > 0, theirs, 0).sum())
-    share: Outcome = matched / unique if unique else Unavailable("no real row is without a twin")
+    share: Outcome = matched / unique if unique else Unavailable("every real row occurs more than once")
     return _Matches(share, equal / synthetic.count, (unique, matched, equal))

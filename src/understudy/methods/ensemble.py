@@ -169,13 +169,17 @@ class MixtureEnsemble(Method):
     uses_public: ClassVar[bool] = True
 
     total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
-    one_way_share: float = option(0.4, help="share of the cost for columns where noise is middling", share=True)
+    one_way_share: float = option(0.4, help="share of the cost for columns at moderate noise", share=True)
     selection_share: float = option(0.03, help="share of the cost for the scores of the pairs", share=True)
     threshold: float = option(2.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
-    components: int = option(200, help="components of one mixture", least=1, most=2**12)
-    steps: int = option(500, help="steps of fitting where noise is small; half of them where not", least=1, most=2**16)
-    most_codes: int = option(2048, help="pooled codes of all columns but wide ones", least=2, most=_MOST_CODES)
-    most_groups: int = option(1024, help="groups of codes that mixtures speak of", least=2, most=_MOST_CODES)
+    components: int = option(200, help="number of components of each mixture", least=1, most=2**12)
+    steps: int = option(500, help="number of fitting steps at small noise; half as many otherwise", least=1, most=2**16)
+    most_codes: int = option(
+        2048, help="maximum number of codes after pooling, of all columns except wide ones", least=2, most=_MOST_CODES
+    )
+    most_groups: int = option(
+        1024, help="maximum number of groups of codes that mixtures distinguish", least=2, most=_MOST_CODES
+    )
     sweeps: int = option(12, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
     most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
     structure_seed: int = option(0, help="seed for fitting mixtures and moving records", least=0, most=MOST_STEPS)

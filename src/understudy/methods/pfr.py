@@ -102,7 +102,7 @@ class Pfr(Method):
         alone = [name for name in domain.columns if name not in named]
         notes = ["This is a reading of an outline: the entry's own program and denoising are not public."]
         if alone:
-            notes.append(f"In no group, so uniform: {', '.join(alone)}.")
+            notes.append(f"Columns in no group, which come out uniform: {', '.join(alone)}.")
         return Plan(
             self,
             cost,

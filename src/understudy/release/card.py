@@ -328,7 +328,7 @@ def _columns(facts: CardFacts) -> Section:
         blocks.append(FoldedBlocks(f"{len(figures) - MOST_FIGURES:,} more columns", (Gallery(figures[MOST_FIGURES:]),)))
     odd = tuple(one.text for one in facts.statement.odd)
     if odd:
-        blocks.append(Paragraph("Look at this, estimated from the noisy answers:", strong=True))
+        blocks.append(Paragraph("Please check the following, estimated from the noisy answers:", strong=True))
         blocks.append(BulletList(odd[:MOST_SECTION_TABLES]))
     if not blocks:
         blocks.append(Paragraph("There is no column."))

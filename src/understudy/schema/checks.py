@@ -110,7 +110,7 @@ def _missing_problems(column: Named) -> Iterator[Problem]:
     if problems or not isinstance(listed, tuple):
         return
     if isinstance(column, Derived):
-        yield Problem(where, "belongs to columns that are read, and a derived one is computed.", "Leave it out.")
+        yield Problem(where, "applies to columns that are read; a derived column is computed.", "Leave it out.")
     known: dict[str, str] = {}
     if isinstance(column, Category) and isinstance(column.labels, tuple):
         known = {_met_as(label, column): "label" for label in column.labels if isinstance(label, str)}
@@ -193,7 +193,7 @@ def _spelling_problems(column: Category) -> Iterator[Problem]:
         for label in dict.fromkeys(text for text in column.labels if isinstance(text, str)):
             met = first.setdefault(trimmed(label).casefold(), label)
             if met != label:
-                rule = f"labels {shown(met)} and {shown(label)} are the same but for case."
+                rule = f"labels {shown(met)} and {shown(label)} differ only in case."
                 yield Problem(f"{here}.ignore_case", rule, "Keep one of them, or tell case apart.")
     meanings: object = column.meanings
     if not isinstance(meanings, Mapping):
@@ -387,7 +387,9 @@ def _misfit(column: NumberColumn, said: Range, here: str) -> Problem:
             below = [number for number in fitting if number <= given][-1:]
             above = [number for number in fitting if number >= given][:1]
             near += [f"{key}: {_on_axis(column, number)}" for number in dict.fromkeys(below + above)]
-    return Problem(here, "the range cuts a bin in two.", f"What fits nearest: {', '.join(near)}. Or state other bins.")
+    return Problem(
+        here, "the range cuts a bin in two.", f"The nearest ranges that fit: {', '.join(near)}. Or state other bins."
+    )
 
 
 def _on_axis(column: NumberColumn, number: float) -> str:

@@ -132,7 +132,7 @@ def _reader(file: Path, names: Collection[str]) -> Callable[[Path], Iterator[Col
         return lambda _: tables_of(text)
     if suffix in (".csv", ".tsv"):
         return lambda _: _dictionary(text, names)
-    raise Misread("", "is no kind of codebook that is known.", f"Known: {', '.join(_SUFFIXES)}.")
+    raise Misread("", "is not a known kind of codebook.", f"Known: {', '.join(_SUFFIXES)}.")
 
 
 def _text(file: Path) -> str:
@@ -147,7 +147,7 @@ def _text(file: Path) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         raise Misread(f":{line}", "is not UTF-8.", "Save the file as UTF-8.") from error
     if "\0" in text:
-        raise Misread("", "holds zero bytes, so it is no text.", "Save it as text in UTF-8.")
+        raise Misread("", "holds zero bytes, so it is not text.", "Save it as text in UTF-8.")
     return text
 
 
@@ -266,7 +266,7 @@ def _json(text: str) -> Iterator[ColumnFacts]:
         return _frictionless(tree)
     if "properties" in tree or "items" in tree or "$schema" in tree:
         return _json_schema(tree)
-    raise Misread("", "is no codebook that is known.", _JSON_KINDS)
+    raise Misread("", "is not a codebook of a known kind.", _JSON_KINDS)
 
 
 _JSON_KINDS = (
@@ -497,7 +497,7 @@ def _linked(entry: object, tree: dict[str, Any], where: str) -> dict[str, Any]:
         for part in link[2:].split("/"):
             target = target.get(part) if isinstance(target, dict) else None
         found = {**_object(target, f"{where}.$ref"), **{key: value for key, value in found.items() if key != "$ref"}}
-    raise Misread(f"{where}.$ref", f"leads on more than {_MOST_LINKS} times.")
+    raise Misread(f"{where}.$ref", f"leads through more than {_MOST_LINKS} references.")
 
 
 def _property(declared: dict[str, Any], where: str) -> tuple[dict[str, object], str]:
@@ -780,7 +780,7 @@ def _statistics(file: Path) -> Iterator[ColumnFacts]:
     try:
         _, about = read(str(file), metadataonly=True, **extra)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, UnicodeError) as error:
-        raise Misread("", "is no file of its kind, or a damaged one.") from error
+        raise Misread("", "is not a valid file of its kind, or is damaged.") from error
     for name in about.column_names:
         yield _variable(str(name), about)
 

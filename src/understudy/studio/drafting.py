@@ -38,9 +38,7 @@ _MOST_SUMMED = 8
 """Labels that are listed at one glance."""
 _MOST_VALUES = 2000
 """Values that a rule is offered; columns beyond that are named in the text."""
-_CHANGED_ELSEWHERE = (
-    "The schema was changed in another tab meanwhile. This is how it stands now; make your change again."
-)
+_CHANGED_ELSEWHERE = "The schema was changed in another tab. This is how it is now; please make your change again."
 
 
 @dataclass(frozen=True, slots=True)

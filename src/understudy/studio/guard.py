@@ -96,7 +96,7 @@ def read_password(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise us.errors.UsageError(where, "cannot be read.", "Check the path.") from error
     if mode & 0o077:
-        raise us.errors.UsageError(where, "can be read by others.", "Take their rights away: chmod 600.")
+        raise us.errors.UsageError(where, "can be read by others.", "Remove their permissions: chmod 600.")
     parts = text.split(":")
     if len(parts) != 3 or parts[0] != "scrypt" or len(parts[2]) != 128:
         raise us.errors.UsageError(where, "does not hold a hashed password.", "Make one with `understudy studio`.")
@@ -257,7 +257,7 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - its words may hold anything, so nobody gets to see them
             if not begun:
                 fault = (
-                    f"Something went wrong in the studio itself ({type(error).__name__}). Nothing more is known here."
+                    f"Something went wrong in the studio itself ({type(error).__name__}). No more details are known."
                 )
                 await self._refuse(sending, 500, fault)
 
@@ -271,7 +271,7 @@ class Guard:
         """The form of a request that may pass, empty for one that only looks; sets the session of the scope."""
         headers = _unique(scope["headers"])
         if headers.get("host", "") not in self.doors.names:
-            raise RefusedRequest(421, "This name is not ours. Open the studio with the address that it printed.")
+            raise RefusedRequest(421, "This is not an address of the studio. Open the address that it printed.")
         method, path = scope["method"], scope["path"]
         if method not in ("GET", "HEAD", "POST"):
             raise RefusedRequest(405, "This cannot be done here.")
@@ -337,7 +337,7 @@ async def _form(headers: Mapping[str, str], receive: Receive) -> dict[str, str]:
         raise RefusedRequest(400, "This form cannot be read.") from error
     form = dict(pairs)
     if len(form) != len(pairs):
-        raise RefusedRequest(400, "This form says something twice.")
+        raise RefusedRequest(400, "This form gives one of its fields twice.")
     return form
 
 

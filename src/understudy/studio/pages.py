@@ -128,7 +128,7 @@ def _login(studio: Studio, request: Request) -> Response:
         return studio.page(request, "login.html")
     cookie = studio.doors.enter_by_password(form_of(request).get("password", ""))
     if cookie is None:
-        wrong = ("This was not the password. After five wrong ones the door stays shut for a minute.",)
+        wrong = ("That password is wrong. After five wrong passwords, signing in is blocked for a minute.",)
         return studio.page(request, "login.html", status=403, messages=wrong)
     answer = studio.page(request, "entered.html")
     answer.headers["set-cookie"] = cookie

@@ -398,7 +398,7 @@ def epsilon_remark(budget: Budget) -> str:
         return ""
     sure = min(99.9, math.floor(1000 / (1 + 99 * math.exp(-budget.epsilon))) / 10)
     return (
-        f"ε = {budget.epsilon:.6g} protects hardly anybody: somebody 1 % sure that a unit is in the table could become "
+        f"ε = {budget.epsilon:.6g} protects almost nobody: someone 1 % sure that a unit is in the table could become "
         f"more than {sure:.3g} % sure. Values of {LARGE_EPSILON:g} or less are usual."
     )
 
@@ -416,8 +416,8 @@ def drowned_remark(plan: Plan, rows_hint: int | None) -> str:
         error = f"{min(totals):,.0f} rows in the number of rows, so that hardly any or far too many may be drawn"
     if error:
         return (
-            f"The noise drowns the table: a typical error of {error}, where a table of {rows_hint:,} rows is the "
-            "measure. Raise the budget, or declare fewer columns or wider bins."
+            f"The noise hides the table: the typical error is {error}, in a table of about {rows_hint:,} rows. "
+            "Raise the budget, or declare fewer columns or wider bins."
         )
     return ""
 
