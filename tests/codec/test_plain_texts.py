@@ -104,6 +104,8 @@ def test_decimals_beside_every_edge_and_special_value() -> None:
                 near.append(one)
         texts += [f"{one:.{digits}f}" for one in near for digits in (13, 14, 15, 16, 17, 18, 20)]
         texts += [repr(one) for one in near]
+    written = ("1", "99999999999", "9007199254740993", "98765432109876543210", "1234567x90123456")
+    texts += [f"{sign}0.{'0' * zeros}{one}" for sign in ("", "-") for zeros in range(12) for one in written]
     check([text.encode() for text in texts], ("real", "tenths"))
 
 

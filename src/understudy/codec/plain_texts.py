@@ -28,7 +28,7 @@ from understudy.codec.kernels import (
 )
 from understudy.compiled import compiled, lowest_bit, within_kernels
 
-_EXACT_DIGITS, _MOST_DIGITS, _WORD_DIGITS = 15, 18, 8
+_EXACT_DIGITS, _MOST_DIGITS, _WORD_DIGITS, _MOST_DECIMALS = 15, 18, 8, 22
 _NEAR = 2.0**-50
 MINUS, PLUS, POINT = 45, 43, 46
 _ZEROS = np.uint64(0x3030303030303030)
@@ -152,6 +152,21 @@ def _short_decimal(word, size):  # type: ignore[no-untyped-def]
 
 
 @within_kernels()  # pragma: no cover
+def _small_part(data, start, point, stop, powers):  # type: ignore[no-untyped-def]
+    """Decimals behind a lone 0 that begin with zeros enough to be a number of 18 digits; −1 if that is not so.
+
+    Floats near 0 are written like that.
+    """
+    first = point + 1
+    if point != start + 1 or data[start] != 48 or not _MOST_DIGITS <= stop - first <= _MOST_DECIMALS:
+        return np.int64(-1)
+    leading = _short_number(word_of(data, first, first + _WORD_DIGITS), np.int64(_WORD_DIGITS))
+    if not 0 <= leading < powers[_MOST_DIGITS + _WORD_DIGITS - (stop - first)]:
+        return np.int64(-1)
+    return _number_at(data, first, stop, powers)
+
+
+@within_kernels()  # pragma: no cover
 def _decimal(data, start, stop, powers):  # type: ignore[no-untyped-def]
     """A decimal number as a whole one (−1 if it is none), how many of its digits are decimals, and of how many."""
     if stop - start <= _WORD_DIGITS:
@@ -165,7 +180,7 @@ def _decimal(data, start, stop, powers):  # type: ignore[no-untyped-def]
     decimals = max(stop - point - 1, 0)
     digits = point - start + decimals
     if point == start or digits > _MOST_DIGITS:
-        return np.int64(-1), decimals, digits
+        return _small_part(data, start, point, stop, powers), decimals, digits
     number = _number_at(data, start, point, powers)
     part = _number_at(data, point + 1, stop, powers) if decimals else np.int64(0)
     whole = number * powers[decimals] + part if number >= 0 and part >= 0 else np.int64(-1)

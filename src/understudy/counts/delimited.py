@@ -53,7 +53,7 @@ PLAIN, DOUBLED, ABSENT, OPEN = 0, 1, 2, 3  # OPEN: as PLAIN, but it began with a
 UNKNOWN, NOT_CLOSED, OPEN_AT_LINE_END = -1, -2, -3
 NEVER, ALWAYS = 0, -1
 ONES = np.uint64(0x0101010101010101)
-GATHERED = 1 << 10
+GATHERED = 1 << 8
 SPARE = 16
 # A field found in a line, as one word: where it begins, how many bytes it has (an absent one 0), and its sort.
 _LENGTH, _SORT = 32, 60
@@ -317,9 +317,10 @@ def _gather(data, spans, records, starts, offsets, valid, empty, out):  # type: 
         for slot in range(starts.size):
             base = starts[slot]
             end = base + offsets[slot, begin]
+            fields, ends, there = spans[slot, begin:stop], offsets[slot, begin + 1 : stop + 1], valid[slot, begin:stop]
             none = np.int64(0)
-            for record in range(begin, stop):
-                span = spans[slot, record]
+            for record in range(fields.size):
+                span = fields[record]
                 first, length = span & _PLACES, (span >> _LENGTH) & _LENGTHS
                 before = end
                 if span >> _SORT == DOUBLED:
@@ -331,8 +332,8 @@ def _gather(data, spans, records, starts, offsets, valid, empty, out):  # type: 
                 else:
                     _copy(data, first, length, out, end)
                     end += length
-                offsets[slot, record + 1] = end - base
-                valid[slot, record] = end > before
+                ends[record] = end - base
+                there[record] = end > before
                 none += end == before
             empty[slot] += none
 
@@ -439,7 +440,8 @@ def _texts(data: Bytes, spans: Ints, slots: int, records: int) -> list[pa.Array]
     _lengths(spans, records, lengths)
     room = lengths + SPARE  # a field is copied by sixteen bytes, the last of which may reach beyond it
     starts = np.cumsum(room) - room
-    offsets, valid = np.zeros((slots, records + 1), np.int64), np.zeros((slots, records), np.bool_)
+    offsets, valid = np.empty((slots, records + 1), np.int64), np.empty((slots, records), np.bool_)
+    offsets[:, 0] = 0
     empty, out = np.zeros(slots, np.int64), np.empty(int(room.sum()), np.uint8)
     _gather(data, spans, records, starts, offsets, valid, empty, out)
     whole = pa.py_buffer(out)
