@@ -285,12 +285,14 @@ class Search:
         return most
 
     def _counted(self, found: list[Family]) -> list[Family]:
-        sizes = {family: self.domain.cells(family.columns) for family in found}
+        # Once for columns that come at many levels.
+        cliques = {columns: self.domain.clique(columns) for columns in {family.columns for family in found}}
+        sizes = {columns: self.domain.cells(clique) for columns, clique in cliques.items()}
         used, kept, seen = 0, set[Family](), set[Clique]()
-        for family in sorted(found, key=lambda family: sizes[family]):
-            clique = self.domain.clique(family.columns)
-            fresh = 0 if clique in seen else sizes[family]
-            if sizes[family] <= COUNTED and used + fresh <= STEP_CELLS:
+        for family in sorted(found, key=lambda family: sizes[family.columns]):
+            clique, cells = cliques[family.columns], sizes[family.columns]
+            fresh = 0 if clique in seen else cells
+            if cells <= COUNTED and used + fresh <= STEP_CELLS:
                 used += fresh
                 kept.add(family)
                 seen.add(clique)
