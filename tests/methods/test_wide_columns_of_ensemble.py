@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.domain import Clique, Domain
-from understudy.methods.known_columns import WideColumns, attached
+from understudy.methods.known_columns import WideColumns, attached, attached_to_two
 
 DOMAIN = Domain.of({"wide": 300, "a": 4, "wider": 400, "b": 3, "one": 1})
 COUNTS = {name: np.full(size, 1200.0 / size) for name, size in DOMAIN.sizes.items()}
@@ -59,3 +59,28 @@ def test_rows_get_codes_by_the_shares_of_their_other_code_up_to_rounding():
     assert (found[400:407] == 1).all()
     assert abs(int((found[407:] == 0).sum()) - 60) <= 1, "a code that the table knows nothing of goes by all rows"
     assert not np.array_equal(found[:400], np.sort(found[:400])), "in random order"
+
+
+def test_a_second_pair_is_one_whose_rows_do_not_follow_from_the_first():
+    tree = [Clique(("wide", "a"))]
+    rows = {Clique(("a", "b")): 100.0}
+    follows = {Clique(("wide", "a")): 900.0, Clique(("wide", "b")): 190.0, Clique(("wide", "wider")): 5_000.0}
+    assert COLUMNS.beside(tree, follows, rows) == {}
+    more = follows | {Clique(("wide", "b")): 700.0}
+    assert COLUMNS.beside(tree, more, rows) == {Clique(("wide", "a")): (Clique(("wide", "b")), 500.0)}
+    assert COLUMNS.beside([Clique(("wide", "wider"))], more, rows) == {}, "wide columns beside each other are too large"
+
+
+def test_rows_get_codes_by_both_columns_that_they_go_with():
+    """a tells code 0 or 1 from 2 or 3, b tells 0 or 2 from 1 or 3; both leave one row in ten to chance."""
+    near = np.array([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]]) * 1_000.0
+    tables = [near, near[[0, 2, 1, 3]]]
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(4), 1_000)
+    a, b = (((codes // 2) ^ (rng.random(4_000) < 0.1)), ((codes % 2) ^ (rng.random(4_000) < 0.1)))
+    found = attached_to_two(tables, [a, b], rng)
+    for others, table in zip((a, b), tables, strict=True):
+        made = np.histogram2d(found, others, bins=[4, 2])[0]
+        assert np.abs(made - table).sum() / 2 < 200, "of 4,000 rows"
+    nowhere = attached_to_two([np.eye(2), np.array([[0.0, 1.0], [0.0, 1.0]])], [np.array([1]), np.array([0])], rng)
+    assert nowhere.tolist() == [1], "where they do not agree, the first column decides"

@@ -7,16 +7,17 @@ still has more than `WIDE` codes is wide: it keeps them, and steps 5 to 7 leave 
 `selection_share`: how many rows its table is away from the product of its columns as they were measured; of wide
 columns, how many beyond a height that noise does not reach (`methods/known_columns.py`). (4) The rest buys residuals of
 pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that wide
-columns hang on, and strong pairs without circles: those of `_MANY` codes or more on both sides where at least a quarter
-of the rows lie elsewhere than columns say. What the closed form of the strong pairs makes of all pairs between their
-columns is expected from then on, and these are scored again. (5) Three mixtures of products, one where noise is large,
-are fitted to all tables, in groups of neighbouring codes where there are more than `most_groups`; a pair that was not
-measured enters as it is expected, trusted as far as its score allows. A graphical model of the clearest pairs stands
-beside them (`methods/graphical_member.py`). (6) The wanted table of a pair has the columns that were measured: it is
-the mean of what these models make of it, moved to what is expected as far as the pair's own answers say, and where the
-pair was measured, drawn towards its noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical model of
-the strongest of the wanted tables are moved by column sweeps until they have those of all pairs. Wide columns are drawn
-by the column that they hang on, and pooled codes fall apart.
+columns hang on (and a second one of each, if more is off in it than follows), and strong pairs without circles: those
+of `_MANY` codes or more on both sides where at least a quarter of the rows lie elsewhere than columns say. What the
+closed form of the strong pairs makes of all pairs between their columns is expected from then on, and these are scored
+again. (5) Three mixtures of products, one where noise is large, are fitted to all tables, in groups of neighbouring
+codes where there are more than `most_groups`; a pair that was not measured enters as it is expected, trusted as far as
+its score allows. A graphical model of the clearest pairs stands beside them (`methods/graphical_member.py`). (6) The
+wanted table of a pair has the columns that were measured: it is the mean of what these models make of it, moved to what
+is expected as far as the pair's own answers say, and where the pair was measured, drawn towards its noisy residuals
+(`models/pair_mixtures.py`). (7) Rows of a small graphical model of the strongest of the wanted tables are moved by
+column sweeps until they have those of all pairs. Wide columns are drawn by the column that they hang on, and pooled
+codes fall apart.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column, pooled or not,
 count each row in one cell: they move by at most k in L1 and L2, and Gaussian noise of σ² = k²/(2ρ_i) costs ρ_i.
@@ -47,7 +48,7 @@ of the noise. Scores take more than `selection_share` where their noise, by the 
 `_SCORE_NOISE` of the rows.
 
 Where it is weak. It keeps pairs; of three columns at once it knows what its graphical model infers. A wide column keeps
-its relation to one other column, and to others what follows from that one. Work and memory grow with the square of all
+its relations to two other columns, and to others what follows from those. Work and memory grow with the square of all
 codes, which are pooled to `most_codes`.
 """
 
@@ -64,7 +65,7 @@ from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, ResidualT
 from understudy.errors import ResourceError
 from understudy.methods.expected_gain import CellGain, expected_scatter, scatter_beyond, tickets
 from understudy.methods.graphical_member import graphical_pairs
-from understudy.methods.known_columns import PAIR_CELLS, KnownColumns, attached
+from understudy.methods.known_columns import PAIR_CELLS, KnownColumns, attached, attached_to_two
 from understudy.methods.marginals import alone, at_costs, residuals_at_costs
 from understudy.methods.method import (
     Method,
@@ -164,7 +165,7 @@ class MixtureEnsemble(Method):
     summary: ClassVar[str] = "Many noisy pairs, explained together by mixtures; rows are moved to fit all of them."
     source: ClassVar[str] = "Our own (2026); scores and moved rows after PrivSyn (Zhang et al. 2021)."
     needs: ClassVar[str] = "A schema. Up to about a hundred columns."
-    limits: ClassVar[str] = "Keeps pairs; of a column of very many codes, one. The model is a set of records."
+    limits: ClassVar[str] = "Keeps pairs; of a column of very many codes, two. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp", "gaussian")
     uses_public: ClassVar[bool] = True
 
@@ -402,11 +403,13 @@ class _Excess:
     the public table."""
     rows: Mapping[Clique, float]
     wide: Mapping[Clique, CellGain]
-    """Pairs that wide columns hang on, in the order in which they join, and what measuring them gains."""
+    """Pairs that wide columns hang on, in the order in which they join, then second ones; what measuring them gains."""
     chained: frozenset[Clique] = frozenset()
     strong: frozenset[Clique] = frozenset()
     told: float = 1.0
     """Of the mean square of the noisy scores, the part that noise does not explain."""
+    beside: Mapping[Clique, Clique] = field(default_factory=dict)
+    """By pair that a wide column hangs on, a second one of that column."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -460,10 +463,14 @@ class _Measuring:
         beyond -= [scatter_beyond(wide.expected(pair), cut.floor) for pair, cut in zip(pairs, cuts, strict=True)]
         off = wide.clear(dict(zip(pairs, (beyond * raised).tolist(), strict=True)), 2.0 * math.sqrt(variance))
         by_pair = dict(zip(pairs, cuts, strict=True))
-        gains = {pair: wide.gain(pair, off, by_pair[pair], float(noise.scale)) for pair in wide.tree(off)}
-        told = 1.0 - variance / 4.0 / max(float((noisy**2).mean()), 1e-9) if noisy.size else 1.0
+        scale, tree = float(noise.scale), wide.tree(off)
+        gains = {pair: wide.gain(pair, off, by_pair[pair], scale) for pair in tree}
         by_name = dict(zip(known.pairs, rows.tolist(), strict=True))
-        return _Excess(expected, by_name, gains, nearer, told=max(told, 0.0))
+        beside = wide.beside(tree, off, by_name)
+        gains |= {pair: wide.gain_beside(pair, more, by_pair[pair], scale) for pair, more in beside.values()}
+        told = 1.0 - variance / 4.0 / max(float((noisy**2).mean()), 1e-9) if noisy.size else 1.0
+        second = {pair: more for pair, (more, _) in beside.items()}
+        return _Excess(expected, by_name, gains, nearer, told=max(told, 0.0), beside=second)
 
     def _beside_public(self, expected: Floats, rows: Floats, cost: Cost) -> frozenset[Clique]:
         """Scores every pair against the public table; where that is nearer, it is `expected`, and `rows` are its own.
@@ -543,6 +550,7 @@ class _Measuring:
             excess.chained.union(strong, followed),
             frozenset(strong),
             excess.told,
+            excess.beside,
         )
 
     def _again(self, pairs: int) -> Cost:
@@ -664,16 +672,25 @@ class _Synthesis:
         def by_counts(name: str) -> None:
             found[name] = attached(wide.counts[name][:, np.newaxis], nothing, rng)
 
+        second = set(self.excess.beside.values())
         for pair in self.excess.wide:
-            if pair in self.tables:
-                if not set(pair) & set(found):  # the pair that the first of them hangs on was not worth its cost
-                    by_counts(pair[0])
-                name, other = sorted(pair, key=lambda one: one in found)
-                table = wide.wanted(pair, self.tables[pair].residuals, _variance(self.tables[pair]))
-                found[name] = attached(table if pair[0] == name else table.T, found[other], rng)
+            both = [one for one in (pair, self.excess.beside.get(pair)) if one in self.tables]
+            if both and pair not in second:
+                if not set(both[0]) & set(found):  # the pair that the first of them hangs on was not worth its cost
+                    by_counts(both[0][0])
+                (name,) = set(both[0]) - set(found)
+                tables = [self._lines(one, name) for one in both]
+                others = [found[other] for one in both for other in one if other != name]
+                found[name] = attached_to_two(tables, others, rng) if both[1:] else attached(tables[0], others[0], rng)
         for name in sorted(wide.names - set(found)):
             by_counts(name)
         return {name: found[name] for name in wide.domain.columns}
+
+    def _lines(self, pair: Clique, name: str) -> Floats:
+        """The wanted table of a pair of a wide column, one line per code of this one."""
+        measured = self.tables[pair]
+        table = self.known.wide.wanted(pair, measured.residuals, _variance(measured))
+        return table if pair[0] == name else table.T
 
     def _members(self, rng: np.random.Generator) -> list[PairMixture]:
         """Three mixtures; one where noise is large, since a graphical model is worth as much there."""
@@ -766,10 +783,13 @@ def _column_weights(domain: Domain, columns: Sequence[str]) -> list[float]:
 
 
 def _column_noise(domain: Domain, columns: Sequence[str], cost: Cost, unit_rows: int) -> float:
-    """Mean over columns of half the noise of all cells, in rows."""
+    """Mean over columns of half the noise of all cells, in rows.
+
+    Of very many codes most are rare and pooled, so those beyond `WIDE` are left out.
+    """
     weights = np.array(_column_weights(domain, columns))
     scales = np.array([_deviation(cost, unit_rows, weights.sum() / weight) for weight in weights])
-    return float(np.mean(_CELL_NOISE * np.array(domain.shape(columns)) * scales))
+    return float(np.mean(_CELL_NOISE * np.minimum(domain.shape(columns), WIDE) * scales))
 
 
 def _score_rounds(has_public: bool) -> int:

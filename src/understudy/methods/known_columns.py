@@ -5,22 +5,28 @@ is post-processing.
 
 Wide columns
 ------------
-These have so many codes that not all of their pairs can be looked at: each hangs on one other column.
+These have so many codes that not all of their pairs can be looked at: each hangs on one other column, or on two.
 
 Steps. (1) Every pair of such a column with another is scored by how many rows its table is off beyond a floor: the
-height above which little noise lies (`noise_cut` in `rounds.py`), if one pair for every wide column shared half of
-what is left. (2) The strongest pairs that join all columns without a circle are kept: a tree that grows from the
-columns that are not wide. (3) Their residuals are measured at a cost by expected gain, where each code is taken to go
-with one code of the other column (`CellGain.concentrated`). (4) The noisy table is drawn towards independence cell by
-cell (`shrink` in `models/estimation.py`), cut to 0 or more, and scaled to both columns. (5) When the rows of all other
-columns stand, each gets a code of the wide column, by the table's shares for its code of the other one.
+height above which little noise lies (`noise_cut` in `rounds.py`), if one pair for every wide column shared half of what
+is left. (2) The strongest pairs that join all columns without a circle are kept: a tree that grows from the columns
+that are not wide. (3) Their residuals are measured at a cost by expected gain, where each code is taken to go with one
+code of the other column (`CellGain.concentrated`). (4) Codes are expected to go with the other column like other codes
+do (`models/code_profiles.py`); the table is drawn from that towards the noisy one, cut to 0 or more, and scaled to both
+columns. (5) When the rows of all other columns stand, each gets a code of the wide column, by the table's shares for
+its code of the other one.
+
+A second pair. Where a wide column goes with a, and a with b, the wide one goes with b, too: by no more than a does
+(what is passed on through a can only become less). What is off in the pair with b beyond that is a relation of its own,
+and the pair where this is most is measured as well. Given the code of the wide column, a and b are taken to have
+nothing to do with each other: a row gets code w with a chance that goes as T(w, a) · T(w, b) / count of w.
 
 Which columns are wide follows from noisy answers about columns, and which pairs are measured, from noisy scores. The
 rest is post-processing.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -31,16 +37,19 @@ from understudy.domain import Clique, Distribution, Domain, Measurement, Residua
 from understudy.methods.expected_gain import CellGain
 from understudy.methods.record_synthesis import Coarsening, expanded_codes
 from understudy.methods.rounds import NoiseCut, noise_cut
+from understudy.models.code_profiles import drawn_by_profiles
 from understudy.models.consistency import OverlapTable
-from understudy.models.estimation import NoisyTable, estimate_total, shrink
+from understudy.models.estimation import NoisyTable, estimate_total
 from understudy.models.model import Codes
-from understudy.models.pair_mixtures import CodeGroups, PairGrid, raked, with_margins
+from understudy.models.pair_mixtures import CodeGroups, PairGrid, raked
 from understudy.models.records import RecordModel
 from understudy.models.tables import code_dtype, cumulative, norm_sub
 from understudy.privacy.cost import Cost, distribution_for
 
 PAIR_CELLS = 2**23
 """Most cells of a pair that is scored."""
+_THREE_CELLS = 2**25
+"""Most cells of a wide column and the two that it goes with, which are looked at line by line."""
 _CLEAR = 4.0
 """A score counts if it is more than so many times its noise."""
 
@@ -89,9 +98,44 @@ class WideColumns:
             found.append(pair)
             joined |= set(pair)
 
+    def beside(
+        self, tree: Sequence[Clique], scores: Mapping[Clique, float], rows: Mapping[Clique, float]
+    ) -> dict[Clique, tuple[Clique, float]]:
+        """For pairs of the tree another pair of their wide column, with what is off in it beyond what follows.
+
+        What a column b shows beside a wide one, because both go with a, is no more than it shows beside a.
+
+        Args:
+            tree: Pairs by which wide columns hang on others.
+            scores: What is off in pairs of wide columns, in rows too many or too few.
+            rows: By pair of the other columns, how many rows are elsewhere than expected.
+        """
+        found = {}
+        for pair in tree:
+            wide = self._larger(pair)
+            (one,) = set(pair) - {wide}
+            most: tuple[Clique, float] | None = None
+            for other, score in scores.items():
+                (name,) = set(other) - {wide} if wide in other else {wide}
+                if one in self.names or name in self.names or name == one:
+                    continue
+                off = score - 2.0 * max(rows[self.domain.clique([one, name])], 0.0)
+                if off > (most[1] if most else 0.0) and self._three(wide, one, name) <= _THREE_CELLS:
+                    most = other, off
+            if most is not None:
+                found[pair] = most
+        return found
+
+    def _three(self, *names: str) -> int:
+        return math.prod(self.domain.sizes[name] for name in names)
+
     def clear(self, scores: Mapping[Clique, float], noise: float) -> dict[Clique, float]:
         """The scores that noise of this standard deviation does not explain."""
         return {pair: score for pair, score in scores.items() if score > _CLEAR * noise}
+
+    def gain_beside(self, pair: Clique, off: float, cut: NoiseCut, noise: float) -> CellGain:
+        """How much measuring a second pair of a wide column is expected to correct, if so much is off in it alone."""
+        return CellGain.concentrated(self.counts[self._larger(pair)], off, noise, cut.floor / noise, 1.0)
 
     def gain(self, pair: Clique, scores: Mapping[Clique, float], cut: NoiseCut, noise: float) -> CellGain:
         """How much measuring the pair is expected to correct; `cut` is that of its score, for noise of that scale.
@@ -105,13 +149,12 @@ class WideColumns:
 
     def wanted(self, pair: Clique, residuals: Floats, variance: float) -> Floats:
         """The table that the pair should have: without negative counts, with the counts of both columns."""
-        margins, expected = (self.counts[pair[0]], self.counts[pair[1]]), self.expected(pair)
-        noisy = with_margins(residuals, *margins, np.ones(expected.shape, dtype=bool))
-        drawn = shrink(NoisyTable(pair, noisy.ravel(), variance), expected.ravel()).values
-        table = norm_sub(drawn, self.total).reshape(expected.shape)
+        margins, apart = (self.counts[pair[0]], self.counts[pair[1]]), self.expected(pair)
+        drawn = drawn_by_profiles(np.asarray(residuals), *margins, variance)
+        table = norm_sub(drawn.ravel(), self.total).reshape(apart.shape)
         # A code that is left with no cell takes part as the columns say.
         lost = [table.sum(axis=axis) <= 0.0 for axis in (1, 0)]
-        table = np.where(lost[0][:, np.newaxis] | lost[1][np.newaxis, :], expected, table)
+        table = np.where(lost[0][:, np.newaxis] | lost[1][np.newaxis, :], apart, table)
         return raked(table, *margins)
 
     def _larger(self, pair: Clique) -> str:
@@ -123,19 +166,45 @@ def attached(table: Floats, others: Integers, rng: np.random.Generator) -> Integ
 
     The rows of each other code have its shares up to rounding, in random order.
     """
-    dtype = code_dtype(table.shape[0])
+    overall = np.asarray(table.sum(axis=1))
+
+    def shares(other: int) -> Floats:
+        return np.asarray(table[:, other] if table[:, other].sum() > 0.0 else overall)
+
+    return _drawn(table.shape, others, shares, rng)
+
+
+def attached_to_two(tables: Sequence[Floats], others: Sequence[Integers], rng: np.random.Generator) -> Integers:
+    """A code for every row, by its codes of two other columns, which are taken to have nothing to do with each other
+    beside the code; one table for each, as in `attached`."""
+    counts: Floats = np.maximum(tables[0].sum(axis=1), 1e-30)
+    size = tables[1].shape[1]
+
+    def shares(both: int) -> Floats:
+        first, second = tables[0][:, both // size], tables[1][:, both % size]
+        for found in (first * second / counts, first, second):
+            if found.sum() > 0.0:
+                return np.asarray(found)
+        return counts
+
+    both = others[0].astype(np.int64) * size + others[1]
+    return _drawn((counts.size, tables[0].shape[1] * size), both, shares, rng)
+
+
+def _drawn(
+    shape: tuple[int, ...], others: Integers, shares: Callable[[int], Floats], rng: np.random.Generator
+) -> Integers:
+    dtype = code_dtype(shape[0])
     shuffled = rng.permutation(others.size)
     order = shuffled[np.argsort(others[shuffled], kind="stable")]
     found = np.empty(others.size, dtype=dtype)
-    ends = np.cumsum(np.bincount(others, minlength=table.shape[1]))
-    overall = table.sum(axis=1)
+    ends = np.cumsum(np.bincount(others, minlength=shape[1]))
     for other, end in enumerate(ends.tolist()):
         rows = order[ends[other - 1] if other else 0 : end]
         if rows.size:
-            shares = table[:, other] if table[:, other].sum() > 0.0 else overall
             spots = (np.arange(rows.size) + rng.random()) / rows.size
-            places = np.searchsorted(cumulative(shares), spots, side="right")
-            found[rows] = np.minimum(places, table.shape[0] - 1).astype(dtype)
+            places = np.searchsorted(cumulative(shares(other)), spots, side="right")
+            found[rows] = np.minimum(places, shape[0] - 1).astype(dtype)
     return found
 
 
