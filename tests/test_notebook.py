@@ -1,5 +1,6 @@
 """Objects in a notebook: one short line, a bounded piece of HTML, and no text of people as markup."""
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,7 @@ from understudy.compare import Comparison, compare
 from understudy.errors import UsageError
 from understudy.methods.method import Plan
 from understudy.notebook import MOST_LINES, shown_as_html
-from understudy.report import MOST_SHOWN, Pictures
+from understudy.report import MOST_SHOWN, Pictures, render_picture
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +113,26 @@ def test_what_can_be_drawn_gives_charts_that_show_themselves_and_can_be_kept(
         assert len(repr(pictures)) < 250
         tags = _Tags()
         tags.feed(pictures._repr_html_())
-        more = {"p"} if len(pictures) > MOST_SHOWN else set()
-        assert tags.found == {"figure", "img", "figcaption"} | more
+        optional = {"p", "span"}
+        assert tags.found - optional == {"div", "figure", "figcaption", "strong", "img"}
+        assert ("NOT FOR RELEASE" in " ".join(tags.texts)) == pictures.confidential
         assert pictures._repr_html_().count("<img") == min(len(pictures), MOST_SHOWN)
         text = pictures.save(tmp_path / f"{name}.html").read_text(encoding="utf-8")
         assert ("NOT FOR RELEASE" in text) == pictures.confidential
     assert {chart.caption for chart in drawn["columns"].charts} <= set(everything().names)
+
+
+def test_a_notebook_tells_which_colour_is_real(objects: dict[str, object]) -> None:
+    release = cast(us.Release, objects["release"])
+    evaluation = us.evaluate(people(), release.table, everything(), metrics=["marginals"])
+    html = evaluation.plot()._repr_html_()
+    colours = [re.search(rf'color:(#[0-9a-f]+)">■</span> {name}<?', html) for name in ("real", "synthetic")]
+    assert all(colours)
+    assert len({found[1] for found in colours if found}) == 2
+    for found in colours:
+        assert found is not None
+        assert any(f"fill: {found[1]}" in text for text in map(render_picture, evaluation.plot().charts))
+    assert "■" not in release.plot()._repr_html_(), "one colour needs no key"
 
 
 def test_one_chart_is_a_file_of_svg_with_its_colours_written_out(objects: dict[str, object], tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ from understudy.charts import (
 from understudy.errors import UsageError
 
 Light = Literal["good", "fair", "poor", "unknown"]
+OPEN_ON_NARROW = 6
+WIDE = 350
+"""Pixels of a chart that does not fit beside others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,8 @@ class FoldedBlocks:
 
     title: str
     blocks: tuple["Block", ...]
+    narrow: bool = False
+    """Whether they are folded on narrow screens alone; wider ones, and paper, show them without the title."""
 
 
 Block = (
@@ -260,12 +265,19 @@ TITLE_ROOM, GAP = 30, 16
 
 
 @cache
+def _light_colours() -> dict[str, str]:
+    """The colours of a light page by the names of their variables."""
+    return dict(re.findall(r"(--[a-z-]+): ([^;]+);", _template("style.css").render().split("@media")[0]))
+
+
+@cache
 def _light_styles() -> Markup:
     """The rules for charts with the colours of a light page written out: not every program knows variables."""
-    colours = dict(re.findall(r"(--[a-z-]+): ([^;]+);", _template("style.css").render().split("@media")[0]))
+    colours = _light_colours()
     return Markup(re.sub(r"var\((--[a-z-]+)\)", lambda found: colours[found[1]], _template("charts.css").render()))
 
 
+PRIVATE_CHARTS = "NOT FOR RELEASE: this compares with the private table."
 MOST_SHOWN = 24
 """Charts that a notebook shows at most; hundreds would make its file too large to open."""
 
@@ -299,14 +311,13 @@ class Pictures:
 
     def _repr_html_(self) -> str:
         """For notebooks: images with their texts; they bring no styles that others could take on."""
-        shown = "".join(
-            f'<figure style="display:inline-block;margin:4px"><img alt="{escape(draw(one.chart).summary)}" src="'
-            f'data:image/svg+xml;base64,{b64encode(render_picture(one.chart).encode()).decode()}">'
-            f"<figcaption>{escape(one.chart.caption)}. {escape(one.remark)}</figcaption></figure>"
-            for one in self.figures[:MOST_SHOWN]
-        )
-        more = len(self) - MOST_SHOWN
-        return shown + (f"<p>… and {more:,} more; save() writes all of them as a page.</p>" if more > 0 else "")
+        shown = "".join(_in_notebook(one) for one in self.figures[:MOST_SHOWN])
+        grid = "display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:14px 20px;max-width:1100px"
+        parts = [f"<p><strong>{PRIVATE_CHARTS}</strong></p>"] if self.confidential else []
+        parts.append(f'<div style="{grid}">{shown}</div>')
+        if len(self) > MOST_SHOWN:
+            parts.append(f"<p>… and {len(self) - MOST_SHOWN:,} more; save() writes all of them as a page.</p>")
+        return "".join(parts)
 
     def save(self, path: str | Path) -> Path:
         """Writes one chart as .svg, or any number as a page, .html.
@@ -321,7 +332,7 @@ class Pictures:
         if target.suffix == ".svg":
             text = render_picture(self.charts[0])
         else:
-            banner = "NOT FOR RELEASE: this compares with the private table." if self.confidential else ""
+            banner = PRIVATE_CHARTS if self.confidential else ""
             section = Section("Charts", "What was looked at?", (Gallery(self.figures),))
             text = render_page(Page("Charts", banner, (section,), confidential=self.confidential))
         try:
@@ -330,6 +341,34 @@ class Pictures:
         except FileExistsError:
             raise UsageError(f"file {str(path)!r}", "exists already.", "Give a new name.") from None
         return target
+
+
+def _in_notebook(figure: Figure) -> str:
+    """One chart as an image below its name and the key of its colours; a wide one has a line for itself."""
+    drawing, colours = draw(figure.chart), _light_colours()
+    keys = "".join(
+        f' <span style="color:{colours["--real" if style == "key-real" else "--made"]}">■</span> {escape(name)}'
+        for style, name in drawing.names
+    )
+    line = ";grid-column:1/-1" if drawing.width > WIDE else ""
+    image = b64encode(render_picture(figure.chart).encode()).decode()
+    return (
+        f'<figure style="margin:0{line}"><figcaption><strong>{escape(drawing.caption)}</strong>{keys}</figcaption>'
+        f'<img alt="{escape(drawing.summary)}" src="data:image/svg+xml;base64,{image}">'
+        f"{f'<p>{escape(figure.remark)}</p>' if figure.remark else ''}</figure>"
+    )
+
+
+def long_gallery(figures: Sequence[Figure]) -> tuple[Block, ...]:
+    """One figure for each column: on narrow screens all but the first few are folded.
+
+    Both parts look like one where they are not folded, so the first one fills rows of two and of three.
+    """
+    if len(figures) <= OPEN_ON_NARROW + 2:
+        return (Gallery(tuple(figures)),)
+    rest = Gallery(tuple(figures[OPEN_ON_NARROW:]))
+    title = f"{len(rest.figures):,} more columns"
+    return Gallery(tuple(figures[:OPEN_ON_NARROW])), FoldedBlocks(title, (rest,), narrow=True)
 
 
 def figures_of(blocks: Iterable[Block]) -> Iterator[Figure]:

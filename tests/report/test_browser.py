@@ -60,10 +60,10 @@ CHARTS_OF = {"report": 26, "study": 7, "alone": 5, "card": 3, "checked card": 3}
 PAPER, SMALLEST_IN_PRINT = 718, 7.5
 """Pixels of a printed line on A4 paper with usual margins, and the smallest letters (5.6 points) of scaled charts."""
 HIDDEN = """[...document.querySelectorAll('main *, header *, footer *')]
-  .filter(e => e.textContent.trim() && !e.checkVisibility() && !e.closest('nav, title, desc'))
-  .filter(e => !e.closest('details:has(.gallery)')).map(e => e.tagName + ' ' + e.textContent.trim().slice(0, 40))
-  .slice(0, 5)"""
-NAMED = """[...document.querySelectorAll('details:not([open]):has(.gallery) > summary')]
+  .filter(e => e.textContent.trim() && !e.checkVisibility() && !e.closest('nav, title, desc, .narrow > summary'))
+  .filter(e => !e.closest('details:has(.gallery):not(.narrow)'))
+  .map(e => e.tagName + ' ' + e.textContent.trim().slice(0, 40)).slice(0, 5)"""
+NAMED = """[...document.querySelectorAll('details:not(.narrow, [open]):has(.gallery) > summary')]
   .map(e => getComputedStyle(e, '::after').content)"""
 BEYOND = """[...document.querySelectorAll('svg, table, pre, p, li')].filter(e => e.checkVisibility())
   .filter(e => e.getBoundingClientRect().right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && e.clientWidth
@@ -153,15 +153,50 @@ def test_every_cell_of_the_map_of_pairs_leads_to_something_that_is_shown(
     browser.open(pages["report"], 1280)
     links = browser.value("[...document.querySelectorAll('#pairs svg a')].map(e => e.getAttribute('href'))")
     assert len(links) == len(set(links)) == 15
-    folded = browser.value("document.querySelector('#pairs details [id^=pair-]').id")
-    assert browser.value("document.querySelector('#pairs details').open") is False
+    folded = browser.value("document.querySelector('#pairs details:not(.narrow) [id^=pair-]').id")
+    assert browser.value("document.querySelector('#pairs details:not(.narrow)').open") is False
     for anchor in (links[0], f"#{folded}"):
         click = "{ const e = document.querySelector(`#pairs svg a[href='ANCHOR']`); e.dispatchEvent(new MouseEvent("
         browser.value(click.replace("ANCHOR", anchor) + "'click', {bubbles: true, cancelable: true})) }")
         browser.until(f"document.querySelector('{anchor}').checkVisibility()", 10)
         top = f"document.querySelector('{anchor}').getBoundingClientRect().top"
         browser.until(f"{top} >= -1 && {top} < innerHeight", 10)
-    assert browser.value("document.querySelector('#pairs details').open") is True
+    assert browser.value("document.querySelector('#pairs details:not(.narrow)').open") is True
+
+
+@pytest.mark.parametrize("page", ["demo-confidential/report.html", "release/card.html"])
+def test_what_is_long_is_folded_on_narrow_screens_alone(browser: Browser, demo: Path, page: str) -> None:
+    shown = "[...document.querySelectorAll('#columns figure')].filter(e => e.checkVisibility()).length"
+    titles = "[...document.querySelectorAll('details.narrow > summary')].filter(e => e.checkVisibility()).length"
+    browser.open(demo / page, 390)
+    assert (browser.value(shown), browser.value(titles) >= 1) == (6, True)
+    browser.value("document.querySelector('#columns details.narrow').open = true")
+    assert browser.value(shown) == 15
+    for width in (820, 1280):
+        browser.open(demo / page, width)
+        assert (browser.value(shown), browser.value(titles)) == (15, 0)
+    browser.print_media(True)
+    browser.open(demo / page, PAPER - 200)
+    assert (browser.value(shown), browser.value(titles)) == (15, 0)
+    browser.print_media(False)
+
+
+@pytest.mark.parametrize("width", [820, 1280])
+def test_the_map_of_pairs_of_fifteen_columns_is_seen_whole(browser: Browser, demo: Path, width: int) -> None:
+    browser.open(demo / "demo-confidential/report.html", width)
+    cut = "[...document.querySelectorAll('#pairs .wide')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    assert browser.value(cut) == 0
+    browser.open(demo / "demo-confidential/report.html", 390)
+    assert browser.value(cut) == 1, "there it can be scrolled"
+
+
+def test_a_link_to_what_is_folded_opens_it(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["report"], 390)
+    inside = "document.querySelector('#pairs details.narrow [id^=pair-]')"
+    assert browser.value(f"{inside}.checkVisibility()") is False
+    click = "{ const e = document.querySelector(`#pairs svg a[href='#${ID.id}']`); e.dispatchEvent(new MouseEvent("
+    browser.value(click.replace("ID", inside) + "'click', {bubbles: true, cancelable: true})) }")
+    browser.until(f"{inside}.checkVisibility()", 10)
 
 
 @pytest.mark.parametrize("name", CHARTS_OF)

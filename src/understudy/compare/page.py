@@ -229,7 +229,8 @@ def _ranked(study: Study, found: Sequence[MeanScore]) -> tuple[Section, ...]:
         return ()
     text = (
         "Each cell holds the places that the intervals leave open: 1–3 means that the method may be the first or the "
-        "third by this score. Green: no other is clearly ahead; red: all others are; no colour: nothing is told apart."
+        "third by this score. Green: no other is clearly ahead; yellow: some are; red: all are; no colour: nothing is "
+        "told apart."
     )
     blocks: list[Block] = [Paragraph(text)]
     for epsilon in dict.fromkeys(level.epsilon for level in found):

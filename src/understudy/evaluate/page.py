@@ -47,6 +47,7 @@ from understudy.report import (
     TextTable,
     Verdict,
     Verdicts,
+    long_gallery,
 )
 
 MOST_ROWS = 25
@@ -420,7 +421,7 @@ def _columns(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
     far = {} if result is None else {str(row["column_1"]): row for row in result.detail("columns").records()}
     order = [name for name in far if name in rows] + [name for name in rows if name not in far]
     figures = [_column(name, rows[name], far.get(name), evaluation.titles.get(name, "")) for name in order]
-    blocks: list[Block] = [_file(numbers, "pictures.columns"), Gallery(tuple(figures[:MOST_FIGURES]))]
+    blocks: list[Block] = [_file(numbers, "pictures.columns"), *long_gallery(figures[:MOST_FIGURES])]
     if len(figures) > MOST_FIGURES:
         title = f"{len(figures) - MOST_FIGURES:,} more columns, which are closer"
         blocks.append(FoldedBlocks(title, (Gallery(tuple(figures[MOST_FIGURES:])),)))
@@ -478,7 +479,9 @@ def _pairs(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         Gallery(_pair_figures(names, rows, anchors[frozenset(names)], told=number < PAIRS_IN_FULL))
         for number, (names, rows) in enumerate(drawn.items())
     ]
-    blocks += galleries[:PAIRS_IN_FULL]
+    blocks += galleries[:1]
+    if len(galleries) > 1:
+        blocks.append(FoldedBlocks("The next pairs of columns", tuple(galleries[1:PAIRS_IN_FULL]), narrow=True))
     if len(galleries) > PAIRS_IN_FULL:
         title = f"{len(galleries) - PAIRS_IN_FULL:,} more pairs of columns"
         file = _file(numbers, "pictures.drawn_pairs")

@@ -61,6 +61,7 @@ from understudy.report import (
     TextTable,
     Verdict,
     Verdicts,
+    long_gallery,
     section_pictures,
 )
 from understudy.schema import Category, Column
@@ -323,7 +324,8 @@ def _columns(facts: CardFacts) -> Section:
         numbers = _as_data(facts.one_ways)
         told = f"{_capital(usual)}, unless said otherwise. Thin lines hold 95 % of what the noise does to each bar."
         told += " Values that could not be read are shown where the noise does not hide them."
-        blocks += [Paragraph(told), Gallery(figures[:MOST_FIGURES]), Link("Numbers of these pictures (CSV)", numbers)]
+        link = Link("Numbers of these pictures (CSV)", numbers)
+        blocks += [Paragraph(told), *long_gallery(figures[:MOST_FIGURES]), link]
     if len(figures) > MOST_FIGURES:
         blocks.append(FoldedBlocks(f"{len(figures) - MOST_FIGURES:,} more columns", (Gallery(figures[MOST_FIGURES:]),)))
     odd = tuple(one.text for one in facts.statement.odd)
