@@ -2,7 +2,7 @@
 
 For every table random samples of rows, noise, columns, conditions and models; the table itself is the population. It
 prints the share of intervals that hold, by kind of answer, and how many were tried; below each table the kinds that
-held less often there. Bars: 93 % of each kind. `test_coverage.py` holds a smaller run of it to them.
+held less often there. Bars: 93 % of each kind, which the slow tests of test_measured*.py hold other samples to.
 """
 
 import argparse
@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 from tests.evaluate.measured_tables import covered
 from tests.evaluate.model_tables import PARTS, ModelTally, covered_models, usable
 from tests.real.shared_tables import FOLDER, schema_of
-
-__all__ = ["BAR", "Hits", "coverage_of", "joined", "known_tables", "shares"]
 
 BAR = 0.93
 Hits = dict[str, tuple[float, float]]
