@@ -175,10 +175,20 @@ def run_peer(
 
 
 def run_ours(folder: Path, output: Path, *, limits: Limits = Limits()) -> dict[str, object]:
-    """Run understudy itself on a job folder, in this environment and through the same contract."""
+    """Run understudy itself on a job folder, in this environment and through the same contract.
+
+    The package is that of this tree, whatever the environment has installed.
+    """
     folder, output = folder.resolve(), output.resolve()
     command = [sys.executable, "-m", "benchmarks.peers.ours", str(folder), str(output)]
-    return run_adapter(OURS, command, folder, output, variables={"PYTHONPATH": str(ROOT)}, limits=limits)
+    return run_adapter(
+        OURS,
+        command,
+        folder,
+        output,
+        variables={"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))},
+        limits=limits,
+    )
 
 
 def adapter_command(interpreter: Path, peer: Peer, method: str, folder: Path, output: Path) -> list[str]:
