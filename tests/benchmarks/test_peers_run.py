@@ -1,12 +1,14 @@
 """Running adapters within limits, collecting results, comparing them, and saying why a peer cannot be installed."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from benchmarks.peers import environment
+from benchmarks.peers import run as runner
 from benchmarks.peers.compare import compare
 from benchmarks.peers.contract import ContractError
 from benchmarks.peers.run import ROOT, Limits, run_adapter
@@ -119,3 +121,12 @@ def test_python_and_cache_folder_are_checked(tmp_path: Path) -> None:
     with pytest.raises(environment.EnvironmentUnavailable, match="outside the repository"):
         environment.cache_folder(ROOT / "build")
     assert environment.cache_folder(tmp_path) == tmp_path.resolve()
+
+
+def test_our_runs_take_the_package_of_this_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what the environment has installed, which may be another tree's: runs note this tree's commit."""
+    seen: dict[str, object] = {}
+    monkeypatch.setattr(runner, "run_adapter", lambda *_, variables, limits: seen.update(variables))
+    runner.run_ours(tmp_path, tmp_path)
+    first = Path(str(seen["PYTHONPATH"]).split(os.pathsep)[0])
+    assert (first / "understudy").samefile(Path(runner.__file__).parents[2] / "src" / "understudy")
