@@ -27,9 +27,16 @@ def _panels(name: str, one: Labelled) -> tuple[Chart | Points, ...]:
     return (
         _largest(f"{name}: (a) largest joint levels", one.points["joint"]),
         Points(overall, "authentic", "synthetic", tuple(one.points["all columns"])),
-        Points("(c) slopes", "authentic", "synthetic", tuple(one.points["slopes"])),
-        Points("(d) correlations", "authentic", "synthetic", tuple(one.points["correlations"])),
+        Points("(c) slopes", "authentic", "synthetic", _apart(one.points["slopes"])),
+        Points("(d) correlations", "authentic", "synthetic", _apart(one.points["correlations"])),
     )
+
+
+def _apart(pairs: Pairs) -> tuple[tuple[float, float], ...]:
+    """The points, but one of those that fall into the same of 500 × 500 parts of the panel."""
+    low, high = min(map(min, pairs)), max(map(max, pairs))
+    part = (high - low) / 500 or 1.0
+    return tuple({(int(x / part), int(y / part)): (x, y) for x, y in pairs}.values())
 
 
 def _largest(caption: str, pairs: Pairs) -> SharesChart:
