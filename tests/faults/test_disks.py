@@ -18,6 +18,9 @@ ERRORS = {"full": errno.ENOSPC, "failing": errno.EIO, "lost": errno.ESTALE}
 KINDS = ("synthesize", "alone", "ledger")
 DAY = 86_400.0
 FEW = 3
+LONGER = ("train", "choose")
+"""Commands that write much: of their calls so many are struck."""
+MANY = 25
 
 
 def _calls(site: Site, *, reads: bool) -> int:
@@ -58,6 +61,14 @@ def test_a_disk_that_fails_at_some_calls(tmp_path: Path, error: str) -> None:
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_disk_that_fails_at_every_call(tmp_path: Path, error: str, kind: str) -> None:
     _every(tmp_path, kind, error, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LONGER)
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_disk_that_fails_at_some_calls_of_longer_commands(tmp_path: Path, error: str, kind: str) -> None:
+    calls = _calls(Site.of(kind, tmp_path / "whole"), reads=error == "lost")
+    _every(tmp_path / "struck", kind, error, -(-calls // MANY))
 
 
 @pytest.fixture

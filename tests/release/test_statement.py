@@ -142,10 +142,10 @@ def test_a_sum_of_exact_distributions_has_the_pure_part_added_to_it() -> None:
         granted = total_cost(charge.cost for charge in charges)
         planned = {"currency": "zcdp", "charges": charges, "granted": granted}
         statement = replace(_statement(budget=budget), as_planned=True, **planned)
+        unplanned = replace(statement, as_planned=False)
         assert statement.epsilon is not None
-        adaptive = replace(statement, as_planned=False).epsilon
-        assert adaptive is not None
-        assert adaptive > statement.epsilon
+        assert unplanned.epsilon is not None
+        assert unplanned.epsilon > statement.epsilon
         return statement.epsilon
 
     assert claimed(noisy, pure) == pytest.approx(claimed(noisy) + 0.25, abs=1e-12)
