@@ -1,11 +1,11 @@
 """Does the time of an answer tell neighbours apart? Every verb of the door on a table with and without one unit.
 
-Run: .venv/bin/python benchmarks/timing.py [runs]. For each verb that many answers on either side, in random order,
-each by a fresh curator, in CPU time of the thread. Printed is how often an answer on the larger table took longer than
-one on the smaller (ties count half; a half means that time tells nothing), with a 99 % margin for a half. The unit is
-one that should show: it fills an empty cell, brings a label and a score of its own. The last column is the same for a
-table of twice as many rows, from a fifth of the runs, so that one can see what the measure sees. A difference smaller
-than the margin is not excluded.
+Run: .venv/bin/python benchmarks/timing.py [runs [verb …]]. For each verb that many answers on either side, in random
+order, each by a fresh curator, in CPU time of the thread. Printed is how often an answer on the larger table took
+longer than one on the smaller (ties count half; a half means that time tells nothing), with a 99 % margin for a half.
+The unit is one that should show: it fills an empty cell, brings a label and a score of its own. The last column is the
+same for a table of twice as many rows, from a fifth of the runs, so that one can see what the measure sees. A
+difference smaller than the margin is not excluded.
 """
 
 import gc
@@ -20,15 +20,18 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from understudy.arrays import Ints
 from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
-from understudy.domain import Clique
+from understudy.domain import Clique, Course, Distribution
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.randomizer import SecureRandomizer
+from understudy.privacy.training import Contributions
+from understudy.privacy.trees import EvenSplit, Halving
 from understudy.schema import Category, OpenCategory, Schema, Unit
 
 ROWS = 500
@@ -55,6 +58,33 @@ class Agreement:
         return exact[self.cliques[0]]
 
 
+@dataclass(frozen=True)
+class Counting:
+    """A training of three steps, each on a tenth of the rows, that counts the labels of the first column."""
+
+    name: ClassVar[str] = "counting"
+    course: ClassVar[Course] = Course(64, 3, Fraction(19, 2), Fraction(1, 2))
+    first_cells: ClassVar[int] = len(LABELS)
+    cells: ClassVar[int] = len(LABELS)
+
+    def look(self, codes: npt.NDArray[np.unsignedinteger]) -> Contributions:
+        return self.contribute(codes)
+
+    def looked(self, noisy: Ints, distribution: Distribution) -> None:
+        """Learns nothing."""
+
+    def contribute(self, codes: npt.NDArray[np.unsignedinteger]) -> Contributions:
+        lengths, rest = np.full((len(codes), 1), 64, np.int32), np.zeros((len(codes), 0), np.int32)
+        return Contributions(codes[:, :1].astype(np.int32), lengths, rest)
+
+    def step(self, noisy: Ints) -> None:
+        """Learns nothing."""
+
+
+HALF = len(LABELS) // 2
+CUTS = EvenSplit("a", len(LABELS), ((0, HALF), (HALF, 2 * HALF)), (2, 2), "cuts of a")
+
+
 def _clique(curator: Curator, *names: str) -> Clique:
     return curator.domain.clique(names)
 
@@ -65,6 +95,9 @@ VERBS: dict[str, tuple[Schema, Verb]] = {
     "measure_sparse": (CLOSED, lambda door: door.measure_sparse(_clique(door, *COLUMNS), PURE, 12)),
     "measure_residuals": (CLOSED, lambda door: door.measure_residuals([_clique(door, "a", "b")], ZCDP)),
     "select": (CLOSED, lambda door: door.select(Agreement(), PURE)),
+    "select_within": (CLOSED, lambda door: door.select_within(CUTS.partition, CUTS, PURE)),
+    "grow": (CLOSED, lambda door: door.grow(Halving.of("a", len(LABELS), theta=20), PURE)),
+    "train": (CLOSED, lambda door: door.train(Counting(), Cost(epsilon=10**12, delta=10**12))),
     "score": (CLOSED, lambda door: door.score(Agreement(), PURE)),
     "discover": (OPEN, lambda door: door.discover("a", Cost(epsilon=10**12, delta=10**12))),
 }
@@ -105,7 +138,9 @@ def main() -> None:
     smaller, larger, twice = _table(unit=False), _table(unit=True), _table(unit=False, times=2)
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {runs:,} runs a side")
     print(f"{'verb':<20}{'one unit more':>15}{'twice the rows':>16}   margin {margin:.3f}")
-    for name, (schema, verb) in VERBS.items():
+    wanted = sys.argv[2:] or list(VERBS)
+    for name in wanted:
+        schema, verb = VERBS[name]
         for table in (smaller, larger, twice) * 20:
             _seconds(verb, schema, table)
         gc.collect()
