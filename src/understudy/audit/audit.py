@@ -349,9 +349,10 @@ def audit(
         delta: the budget's δ; 0 for methods that know pure ε alone and 1e-6 for others when not given.
         runs: runs on either table; half of them choose the event, the other half test it.
         options: options of the method.
-        copies, copies_mode, public: as for `synthesize`; a public table is invented where the method needs one.
+        copies, copies_mode: as for `synthesize`.
+        public: as for `synthesize`; a public table is invented if the method needs one.
         choose: audits the private choice among these methods, at this ε for the choice alone.
-        interrupt: breaks every run off at a random moment and takes it up again; for methods that train.
+        interrupt: interrupts every run at a random moment and resumes it; for methods that train.
         confidence: with which the bound holds.
         progress: called with how much is done.
 

@@ -426,11 +426,14 @@ def choose(
     """Makes a release with each of K methods and chooses one privately. Costs (K ε + ε_choice, K δ), all charged.
 
     Args:
-        data, schema: the private table, and what it may contain (no open labels, no private bins).
+        data: the private table.
+        schema: what it may contain; no open labels and no private bins.
         methods: candidates, each a name with options as in "steps layers=2".
-        epsilon, delta: budget of each candidate's release.
-        choice_epsilon: budget of the choice.
-        ledger, dataset: each part is charged before a row is read for it; refused in advance if not all is covered.
+        epsilon: ε of each candidate's release.
+        delta: δ of each candidate's release.
+        choice_epsilon: ε of the choice.
+        ledger: each part is charged to it before a row is read for that part; refused in advance if not all is covered.
+        dataset: name of the dataset in the ledger.
         out: a folder with one release folder for each candidate; an unfinished choice in it is continued.
 
     Raises:

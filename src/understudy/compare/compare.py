@@ -144,14 +144,16 @@ def compare(
     must be safe, compare on a public table of the same schema, or pay for it with `choose`. Mistakes raise at once.
 
     Args:
-        data, schema: the table and what it may contain.
+        data, schema: the table, and what it may contain.
         methods: names, each with its options as in "steps layers=2".
-        epsilons, delta, repeats, copies, copies_mode, rows: what is run; methods of pure ε are run without δ.
-        metrics, options, formula, seed: what is scored, as `evaluate` takes it; seed for sampling rows and for scoring.
-        seconds, memory_bytes: limits of one run; a run that goes past them ends as such and the study goes on.
+        epsilons, delta: the values of ε, and δ; methods of pure ε are run without δ.
+        repeats, copies, copies_mode, rows: runs of each method at each ε; the others as for `synthesize`.
+        metrics, options, formula: what is scored, as for `evaluate`.
+        seed: seed for sampling rows and for scoring.
+        seconds, memory_bytes: limits of one run; the study goes on without a run that exceeds them.
         jobs: number of runs at a time, as far as memory allows.
         public, public_proxy: a public table for methods that use one; whether the table itself is public.
-        out: the study's folder. One begun before under the same settings is continued where it stopped.
+        out: the study's folder; an unfinished study with the same settings is continued.
     """
     known, listed = Schema.of(schema), _listed("metrics", metrics)
     settings = StudySettings(

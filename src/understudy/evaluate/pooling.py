@@ -84,7 +84,8 @@ def pool(
         rule: "liu" for estimates; "raghunathan" for those from copies that some other program drew from a posterior
             distribution, each with parameters of its own; "chi2" for χ² statistics, "p_values" for their p-values.
         degrees: degrees of freedom of the χ² tests.
-        formula, family: with a release: the model to estimate, such as "income ~ age + sex", and its kind.
+        formula: with a release: the model to estimate, such as "income ~ age + sex".
+        family: the kind of that model: "auto", "linear", "logistic" or "firth".
         where: with a release: the condition whose share is wanted; with a rate, mean or quantile, the rows it is about.
         rate: the condition whose share among those rows is wanted, for example {"voted": "yes"}.
         mean: the column of numbers whose mean is wanted.

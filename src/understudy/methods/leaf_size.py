@@ -220,7 +220,10 @@ def leaf_size(
         width: maximum width of the interval.
         share: the label's true share in the leaf; one half is the worst case.
         rate: λ, one over the scale of the noise on a count; or give `epsilon`.
-        epsilon, trees, columns, relation: the budget of all trees together, from which λ follows.
+        epsilon: the budget of all trees together, from which λ follows.
+        trees: number of trees for each private column.
+        columns: number of private columns.
+        relation: neighbour relation that ε refers to, "add_remove" or "label_change".
         confidence: confidence level of the interval.
 
     Raises:

@@ -70,8 +70,10 @@ def check_table(
         schema: what the table may contain.
         data: a frame, a path or an opened table, as for `synthesize`.
         rows: whether to look at the rows.
-        epsilon, delta: the budget of a look with noise; pure if δ = 0.
-        ledger, dataset: the ledger to charge, and the name in it.
+        epsilon: ε of a look with noise.
+        delta: its δ; 0 means pure ε.
+        ledger: the ledger to charge.
+        dataset: name of the dataset in the ledger.
 
     Raises:
         SchemaError, InputError: the header does not fit; nothing was read or charged.

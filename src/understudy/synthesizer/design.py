@@ -351,7 +351,8 @@ def plan(
         options: options of the method.
         public: a table with the same columns that protects nobody, for methods that use one.
         data: the private table or its location; no row is read.
-        check_share, criteria: as in `synthesize`.
+        check_share: as for `synthesize`.
+        criteria: as for `synthesize`.
     """
     schema, budget = Schema.of(schema), Budget(epsilon, delta)
     design = Design.of(

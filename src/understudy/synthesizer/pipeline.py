@@ -163,16 +163,24 @@ def synthesize(data: object, settings: RunSettings) -> Release:
     Costs (ε, δ) for neighbours that differ by one unit of the schema, charged on disk before the first row is read.
 
     Args:
-        data, schema: a frame, a path (CSV, TSV, Parquet, glob, DuckDB file) or an opened table; what it may contain.
-        method, options, epsilon, delta: a method, see `understudy methods`; the budget, pure if δ = 0.
-        rows, copies, copies_mode: rows of a copy (none: the noisy total); "resample" one model or "remeasure" each.
-        ledger, dataset: a lasting ledger to charge; without one the statement says that other runs are not counted.
-        seed: seed for sampling rows; noise is never seeded. It is recorded, and drawn afresh when not given.
-        out, progress: a new folder to save the release in; a function to call with the stage that is running.
-        memory_bytes: refuse plans that need more; most of the machine's memory when not given.
-        public: a table with the same columns that protects nobody, for methods that use one; free of charge.
-        check_share, criteria: part of the budget (at most 0.5) that is held back to say how far off the rows are, and a
-            file of limits to judge them by (docs/check.md).
+        data: the private table: a frame, a path (CSV, TSV, Parquet, glob, DuckDB file), a location or an opened table.
+        schema: what the table may contain, or the file of a schema.
+        method: name of a method; `methods()` lists them.
+        options: options of the method.
+        epsilon: the budget's ε.
+        delta: the budget's δ; 0 means pure ε.
+        rows: number of rows of each copy; the noisy total if omitted.
+        copies: number of synthetic tables.
+        copies_mode: "resample" draws all copies from one model, "remeasure" measures anew for each.
+        ledger: a lasting ledger to charge; without one the statement says that other runs are not counted.
+        dataset: name of the dataset in the ledger.
+        seed: seed for sampling rows; noise is never seeded. It is recorded, and drawn afresh if omitted.
+        out: a new folder to save the release in.
+        progress: a function to call with the stage that is running.
+        memory_bytes: refuse plans that need more; most of the machine's memory if omitted.
+        public: a public table with the same columns, for methods that use one; it has no privacy cost.
+        check_share: share of the budget (at most 0.5) that is held back to measure how far off the rows are.
+        criteria: a file of limits for that check (docs/check.md).
         resume: continue the interrupted run of `out`, under its charge and the same settings; nothing is charged.
 
     Raises:
