@@ -146,12 +146,10 @@ def compare(
     Args:
         data, schema: the table, and what it may contain.
         methods: names, each with its options as in "steps layers=2".
-        epsilons, delta: the values of ε, and δ; methods of pure ε are run without δ.
-        repeats, copies, copies_mode, rows: runs of each method at each ε; the others as for `synthesize`.
-        metrics, options, formula: what is scored, as for `evaluate`.
-        seed: seed for sampling rows and for scoring.
-        seconds, memory_bytes: limits of one run; the study goes on without a run that exceeds them.
-        jobs: number of runs at a time, as far as memory allows.
+        epsilons, delta, repeats: values of ε, δ (not for methods of pure ε), and runs of each method at each ε.
+        copies, copies_mode, rows: as for `synthesize`.
+        metrics, options, formula, seed: what is scored, as for `evaluate`; the seed is for sampling rows, too.
+        seconds, memory_bytes, jobs: limits of one run, beyond which it is stopped; number of runs at a time.
         public, public_proxy: a public table for methods that use one; whether the table itself is public.
         out: the study's folder; an unfinished study with the same settings is continued.
     """
