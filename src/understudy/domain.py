@@ -8,7 +8,7 @@ StructuralZeros: cells that a public rule excludes.
 
 Partition: a public rule that puts each record in exactly one cell.
 
-Answers: what may leave the door, as plain frozen values, integers where the data are integers. The transcript holds the
+Answers: what may leave the curator, as frozen values, integers where the data are integers. The transcript holds the
 answers of one run, in order: it is all that leaves the curator.
 """
 

@@ -145,7 +145,7 @@ class CountSource(Protocol):
         ...
 
     def records(self) -> Records:
-        """The rows themselves, in memory, grouped by unit; for training, which the door alone does."""
+        """The rows themselves, in memory, grouped by unit; for training, which the curator alone does."""
         ...
 
 

@@ -127,7 +127,7 @@ class Networks(Protocol):
 
 @dataclass(slots=True)
 class WganTrainer:
-    """The optimiser that passes the door: turns rows into bounded contributions, and noisy sums into progress."""
+    """The optimiser that the curator takes: turns rows into bounded contributions, and noisy sums into progress."""
 
     sizes: tuple[int, ...]
     course: Course
@@ -334,7 +334,7 @@ class DpWgan(Method):
         )
 
     def run(self, curator: Curator, plan: Plan) -> MixtureModel:
-        """Trains through the door and returns the generator as a mixture with the noisy columns."""
+        """Trains through the curator and returns the generator as a mixture with the noisy columns."""
         domain = curator.domain
         course, components = plan.schedule
         trainer = WganTrainer(

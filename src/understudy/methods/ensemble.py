@@ -21,10 +21,10 @@ codes fall apart.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column, pooled or not,
 count each row in one cell: they move by at most k in L1 and L2, and Gaussian noise of σ² = k²/(2ρ_i) costs ρ_i.
-Residuals of a pair of a × b codes move by about k·√((1 − 1/a)(1 − 1/b)), to which the door fits their noise. A score
+Residuals of a pair of a × b codes move by about k·√((1 − 1/a)(1 − 1/b)), to which the curator fits their noise. A score
 is a distance from a table that is public by then (made of noisy columns, or of noisy columns and residuals), beyond a
 public floor or not, so one row moves it by at most one (proof in `privacy/scores.py`, `MarginalError`): P scores move
-by at most k√P in L2, to which the door's `score` fits its noise. The costs add up, also when later ones depend on
+by at most k√P in L2, to which the curator's `score` fits its noise. The costs add up, also when later ones depend on
 earlier answers: step 2 takes what it takes by the noisy total, the second scores take their share of the cost of the
 first, residuals have the rest, and the sum of all is what was granted. Which codes are pooled, which columns are wide,
 which pairs are strong, which are measured and at which cost, whether pairs are worth their cost, and all of (5) to (7),
@@ -42,7 +42,7 @@ noise then, and whether the public table is nearer on the whole is known.
 
 Pure ε. The same queries, but for residuals: there whole tables of pairs are measured, in which a row lies in one cell,
 so that they too move by at most k in L1; and what they say of their columns is joined with the columns. Laplace noise
-of scale k/ε_i on every cell costs ε_i. P scores move by at most k·P in L1, to which the door's `score` fits its
+of scale k/ε_i on every cell costs ε_i. P scores move by at most k·P in L1, to which the curator's `score` fits its
 Laplace noise. The ε_i add up to what was granted, also when later ones depend on earlier answers; k tickets buy a k-th
 of the noise. Scores take more than `selection_share` where their noise, by the noisy number of rows, would exceed
 `_SCORE_NOISE` of the rows.
@@ -281,7 +281,7 @@ class MixtureEnsemble(Method):
         return min(max(grown, _LEAST_COLUMNS), _MOST_COLUMNS + noise, 1.0)
 
     def _columns(self, curator: Curator, total: Measurement, cost: Cost, noise: float) -> KnownColumns:
-        """All columns, and the codes that stay apart; from here on the door counts pooled codes."""
+        """All columns, and the codes that stay apart; from here on the curator counts pooled codes."""
         domain, columns = curator.domain, live_columns(curator.domain)
         answers = at_costs(curator, alone(columns), cost.split(_column_weights(domain, columns)))
         pooled, wide = self._pooled(domain, dict(zip(columns, answers, strict=True)), curator.structural_zeros)

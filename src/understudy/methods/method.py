@@ -363,7 +363,7 @@ def tables_bytes(facts: PublicFacts, tables: int, cells: int) -> int:
 
 
 def scored_bytes(facts: PublicFacts, tables: int, cells: int) -> int:
-    """Memory of counting and scoring that many tables part by part, with the counts that the door keeps if all fit."""
+    """Memory of counting and scoring these tables part by part, with the counts that the curator keeps if all fit."""
     kept = 8 * cells if 8 * cells <= KEPT_BYTES else 0
     part = min(cells, PART_CELLS)
     together = math.ceil(tables * part / max(1, cells))

@@ -25,7 +25,7 @@ A score moves by at most k · max w (see `privacy/scores.py`), and weights follo
 number of rows are estimated from them; a draw at ε_e costs ε_e²/8. All parts add up to ρ.
 
 Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of all pairs are computed once and
-stay in the door (`Curator.select` with `among`).
+stay in the curator (`Curator.select` with `among`).
 
 Differs from the source
 -----------------------

@@ -16,7 +16,7 @@ to). With one weight vector per block and a last block that every record has (th
     h = Σ_blocks W[block],     a = leaky(h),     f = ⟨v, a⟩,
 
 so that a record's gradient is the same vector v ∘ leaky'(h) in each of its blocks, and a in the place of v. That is the
-form in which the door takes contributions; no matrix product over a batch is needed, and nothing of a record's numbers
+form in which the curator takes contributions; no matrix product over a batch is needed, and no number of a record
 depends on another record. Kernels add in a fixed order ("fastmath" is off), so a record alone decides its vector.
 
 Generator

@@ -17,7 +17,7 @@ Neighbours differ by the rows of one unit, at most k. A row falls in one cell of
 by at most k in L1 and L2, so noise at cost ρ_i (σ² = k²/(2ρ_i)) or ε_i (scale k/ε_i) costs just that.
 
 One row moves an InDif by less than 4 (proof in `privacy/dependence.py`), so P scores move by at most 4k√P in L2 and 4kP
-in L1, to which the door's `score` fits its noise. The parts add up to the cost.
+in L1, to which the curator's `score` fits its noise. The parts add up to the cost.
 
 Which values are pooled and which pairs are chosen depends on noisy answers alone; so does the number of rows, which is
 estimated, never read.

@@ -298,7 +298,7 @@ class Measured:
     def begun(
         cls, curator: Curator, answers: Sequence[Measurement], model_bytes: int, pair_cells: int = PAIR_CELLS
     ) -> Self:
-        """From noisy tables of columns; rare codes of wide ones are merged, at the door too, for all that follows."""
+        """From noisy tables of columns; rare codes of wide ones are merged, by the curator too, from here on."""
         merging = Merging.of(curator.domain, answers, curator.structural_zeros, pair_cells)
         curator.merge(merging.places)
         measured = cls(curator.domain, curator.structural_zeros, model_bytes, merging=merging)

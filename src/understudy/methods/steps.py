@@ -42,7 +42,7 @@ Budgets. The papers divide a budget ε_p (per synthetic set) as follows; L layer
            ε_p for a given sequence (r = 0). It is ε_p for L = p and for groups in two layers: what it was made for.
     2019   counts    c_l ε_p with sensitivity 1/2 for the layers and 1 for the full table; c = 1/(L + 1) each, or half
                      for the full table. Every layer has sensitivity 1, so a layer truly costs 2 c_l ε_p: 1.5 ε_p in
-                     all with half_leaf. Its columns were chosen on the private rows for nothing, which the door does
+                     all with half_leaf. Its columns were chosen on the private rows for nothing, which the curator does
                      not offer: a sequence must be given.
 
 A run is charged what it truly costs: the ε that is asked for is the true cost E, and the printed budget is ε_p =

@@ -1,1 +1,1 @@
-"""The core: costs, noise, ledger and the one door through which anything learned from rows must pass."""
+"""The core: costs, noise, the ledger, and the curator, through which anything learned from rows must pass."""

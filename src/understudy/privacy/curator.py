@@ -1,9 +1,9 @@
-"""Curator: the one door. Methods ask it; it counts, adds noise, keeps the account, and writes the transcript.
+"""Curator: the only way to the rows. Methods ask it; it counts, adds noise, keeps the account and the transcript.
 
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.
 
-Neighbours are tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation. The door
+Neighbours are tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation. The curator
 cuts each unit to its k rows itself, for every kind of table (`counts/source.py`): a source only hands over rows, and
 what is no `PrivateTable` is refused.
 
@@ -139,7 +139,7 @@ class _Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """Exact scores of a quality's options with the bound they were computed under. Private: they stay in the door."""
+    """Exact scores of a quality's options and the bound they were computed under. Private: they stay in the curator."""
 
     quality: object
     bound: _Bound
@@ -417,7 +417,7 @@ class Curator:
         return found
 
     def _family_scores(self, quality: ScoredByFamily, source: CountSource) -> Ints:
-        """Scores of families; those of an earlier choice by the same rule are kept on this side of the door."""
+        """Scores of families; those of an earlier choice by the same rule are kept on this side of the curator."""
         # The stated bound is part of the rule, so that no kept score meets a bound it was not stated for.
         rule = (*quality.rule, quality.sensitivity, quality.monotone)
         if not _is_same_rule(self._families[0], rule):

@@ -51,7 +51,7 @@ thousandth of a squared row, and their noisy sums are rounded to whole rows: pos
 Residual tables
 ---------------
 What is new in the table of a pair, once its columns are known, are its *residuals*: counts less the means of their row
-and column plus the mean of all (Xiao, He, Zhang, Kifer 2023, measure bases of these with continuous noise). The door
+and column plus the mean of all (Xiao, He, Zhang, Kifer 2023, measure bases of these with continuous noise). The curator
 draws integer noise Z on the lattice of 1/RESIDUAL_UNIT rows, Y = RESIDUAL_UNIT·X + Z, and releases only the contrasts
 
     T(Y)_ij = Y_ij − Y_i0 − Y_0j + Y_00.

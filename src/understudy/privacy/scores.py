@@ -44,7 +44,7 @@ and every score moves by at most 2 · max W · SCORE_UNIT for one row.
     score_s = − Σ_r ‖M_r − E_{s,r}‖₁ ,   r over the same public list of cliques for all stand-ins s
 
 M_r are exact counts of the private table; E_{s,r} are the counts a stand-in has, scaled to its estimate of the number
-of rows. Stand-ins must have left the door already (released rows), so E is public.
+of rows. Stand-ins must have left the curator already (released rows), so E is public.
 
 Sensitivity. E is rounded to whole units of 1/SCORE_UNIT rows first. One row added or removed moves one cell of every
 M_r by one, so every absolute value sum by at most SCORE_UNIT, and a score by at most R · SCORE_UNIT for R cliques, with

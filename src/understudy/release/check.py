@@ -28,7 +28,7 @@ answer lost with the process was never released (`Working.drop_unrecorded` remov
 What is compared
 ----------------
 The rows in the folder, of every copy, and not the model they were drawn from: their sampling error counts. The private
-table is the one that the door counts: every unit cut to its k rows, without rows that the schema has left out. Both are
+table is what the curator counts: every unit cut to its k rows, without rows that the schema has left out. Both are
 counted in the codes of the (first) run, so nothing is compared within a bin of numbers, or among labels that were not
 found. Values that could not be read have their code in the real table, so their share counts as distance where rows are
 drawn without them.

@@ -173,7 +173,7 @@ Where = Mapping[str, Condition | Sequence[Condition]]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """One run through the door: its fixed codes, its answers, and the model fitted to them."""
+    """One run through the curator: its fixed codes, its answers, and the model fitted to them."""
 
     codec: TableCodec
     transcript: Transcript

@@ -91,7 +91,7 @@ class GivenBins:
 
 @dataclass(frozen=True, slots=True)
 class PrivateBins:
-    """At most `count` bins, chosen through the door and paid for.
+    """At most `count` bins, chosen through the curator and paid for.
 
     `by` says how: "mass" (neighbouring cells of a noisy fine grid, of similar noisy mass), "quantiles" (cuts drawn one
     layer after the other, so that the rows fall apart evenly) or "privtree" (ranges halved where enough rows lie).

@@ -10,7 +10,7 @@ Three kinds of check, by what they may look at:
 
 The privacy of the third
 ------------------------
-Neighbours: tables that differ by all rows of one unit, of which the door keeps at most k (one row, k = 1, without a
+Neighbours: tables that differ by all rows of one unit, of which the curator keeps at most k (one row, k = 1, without a
 unit column; `counts/source.py`). Rows whose unit is missing are left out.
 
 Sensitivity: for each of the C modelled columns one table of four cells is asked for: inside, outside, missing,
