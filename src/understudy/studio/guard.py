@@ -8,7 +8,7 @@ text that is shown: a column name, a label. Hence, in this order:
 2. Only GET, HEAD and POST; addresses of usual length; no web sockets.
 3. A request that the browser itself says comes from another site is turned away, unless a person follows a link.
 4. A POST must say where it comes from (`Origin`), and that must be us.
-5. Without a session nothing is shown but the sign-in page. A session is begun with the token that the start of the program
+5. Without a session only the sign-in page is shown. A session is begun with the token that the start of the program
    prints, which works once, or with the password. Its cookie is kept from scripts and from requests of other sites.
 6. A POST carries a form, no larger than a schema may be, and in it the secret of its session (CSRF).
 7. Every answer forbids the browser to run, load, frame or send anything that is not ours (content security policy), to
