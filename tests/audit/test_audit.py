@@ -190,7 +190,7 @@ def test_what_cannot_be_audited_is_refused_at_once() -> None:
         us.audit("laplace", runs=20, confidence=1.0)
     with pytest.raises(UsageError, match="laplac"):
         us.audit("laplac", runs=20)
-    with pytest.raises(UsageError, match="cannot be taken up"):
+    with pytest.raises(UsageError, match="cannot be resumed"):
         us.audit("laplace", runs=20, interrupt=True)
     with pytest.raises(UsageError, match="choose"):
         us.audit(["laplace", "independent"], runs=20)
