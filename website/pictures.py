@@ -323,7 +323,7 @@ def overview() -> str:
     """What happens to a table on its way to a release, as SVG: the picture of the README."""
     parts = [text(80, 24, "private table"), rows(52, 36, 8), text(80, 146, "and a public schema", size=11)]
     parts += [line(122, 78, 196, 78, arrow=True), text(159, 68, "exact counts", size=11)]
-    parts += [box(200, 30, 118, 96, NOISE, 0.12), text(259, 58, "one door", NOISE, 14)]
+    parts += [box(200, 30, 118, 96, NOISE, 0.12), text(259, 58, "curator", NOISE, 14)]
     parts += [text(259, 80, "adds exact noise,", NOISE, 11), text(259, 96, "charges the ledger", NOISE, 11)]
     parts += [line(322, 78, 404, 78, arrow=True), text(363, 70, "noisy answers", size=11)]
     parts += [box(408, 30, 100, 96, MEASURED, 0.1), bars(424, 92, HEIGHTS[:6]), text(458, 116, "model", MEASURED)]
@@ -334,7 +334,7 @@ def overview() -> str:
     ends = (("the steward alone sees", 159), ("everything from here on may be published", 560))
     parts += [text(x, 172, words, size=11) for words, x in ends]
     parts += [line(363, 10, 363, 56, NOISE), line(363, 88, 363, 182, NOISE)]
-    return framed("".join(parts), "From a private table through one door to a release folder", 784, 188)
+    return framed("".join(parts), "From a private table through curator to a release folder", 784, 188)
 
 
 def all_pictures() -> dict[str, str]:
