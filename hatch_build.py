@@ -63,7 +63,7 @@ class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
         if sys.platform != "linux" or platform.machine() != "x86_64":
             raise RuntimeError("UNDERSTUDY_KERNELS=1 is for x86-64 Linux; build without it for a pure wheel.")
         self._made = tempfile.mkdtemp(prefix="understudy-kernels-")
-        compile_kernels(Path(self.root) / "src", Path(self._made))
+        compile_kernels(Path(self.root) / "src", self.metadata.version, Path(self._made))
         python = f"cp{sys.version_info.major}{sys.version_info.minor}"
         # It holds no shared library of its own, so any system on which numba runs will do.
         build_data["tag"] = f"{python}-{python}-manylinux_2_17_x86_64"
@@ -81,14 +81,18 @@ def wanted() -> bool:
     return os.environ.get("UNDERSTUDY_KERNELS") == "1"
 
 
-def compile_kernels(source: Path, folder: Path) -> None:
+def compile_kernels(source: Path, version: str, folder: Path) -> None:
     """Runs the demo from the sources, for that level of processor, and keeps what it compiled."""
     import numba
 
     package = source / "understudy"
     with tempfile.TemporaryDirectory() as place:
+        facts = Path(place, "installed", f"understudy-{version}.dist-info")  # a release lists what is installed
+        facts.mkdir(parents=True)
+        text = f"Metadata-Version: 2.1\nName: understudy\nVersion: {version}\n"
+        (facts / "METADATA").write_text(text, encoding="utf-8")
         settings = {
-            "PYTHONPATH": str(source),
+            "PYTHONPATH": os.pathsep.join([str(source), str(facts.parent)]),
             "NUMBA_CACHE_DIR": place + "/cache",
             "NUMBA_CPU_NAME": PROCESSOR,
             "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in FEATURES),

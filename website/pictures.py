@@ -334,7 +334,7 @@ def overview() -> str:
     ends = (("the steward alone sees", 159), ("everything from here on may be published", 560))
     parts += [text(x, 172, words, size=11) for words, x in ends]
     parts += [line(363, 10, 363, 56, NOISE), line(363, 88, 363, 182, NOISE)]
-    return framed("".join(parts), "From a private table through curator to a release folder", 784, 188)
+    return framed("".join(parts), "From a private table through the curator to a release folder", 784, 188)
 
 
 def all_pictures() -> dict[str, str]:
