@@ -139,6 +139,19 @@ def test_any_bytes_are_read_alike_in_any_block_size(
     assert len(whole[1]) <= b"".join(data).count(b"\n") + b"".join(data).count(b"\r") + 1
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_line_is_read_alike_wherever_it_lies(tmp_path: Path, end: bytes) -> None:
+    """Bytes are looked at 64 at a time: every mark comes to lie on either side of where one look ends."""
+    path = tmp_path / "moved.csv"
+    lines = [b'"x,y",z', b'x,"say ""hi"""', b'"open,1', b'a"b,c"', b"1", b",", b'"",2', b'"q"r,"s', b"y" * 70 + b",2",
+             b'"' + b"y," * 40 + b'",3', b"1,2,3"]  # fmt: skip
+    alone = [row for line in lines for row in read(path, b"a,b\n" + line)[1]]
+    assert len(alone) == len(lines)
+    for before in range(66):
+        moved = read(path, b"a,b\n" + end.join([b"m" * before + b",0", *lines]))[1]
+        assert moved == [("m" * before or None, "0"), *alone]
+
+
 PIECES = st.lists(st.sampled_from(['"', '""', ",", "\t", "x", "y", " ", "\0", "é", "6'2\""]), max_size=8)
 LINES = st.lists(PIECES.map("".join), max_size=12)
 
