@@ -152,7 +152,8 @@ def _plans(facts: PublicFacts, cost: Cost) -> dict[str, Plan]:
         names = tuple(name for name in names if name not in found or found[name] is not None)
         if not names:  # also independent refuses; let it say why
             return {"independent": _PICKED["independent"].plan(facts, cost)}
-        usable = {name: plan for name, plan in found.items() if plan is not None}
+        # In the order of candidates, not of rows: of those that are alike the first is picked.
+        usable = {name: plan for name in names if (plan := found.get(name)) is not None}
         if len(usable) == len(found):
             return usable
 
