@@ -267,14 +267,14 @@ TITLE_ROOM, GAP = 30, 16
 @cache
 def _light_colours() -> dict[str, str]:
     """The colours of a light page by the names of their variables."""
-    return dict(re.findall(r"(--[a-z-]+): ([^;]+);", _template("style.css").render().split("@media")[0]))
+    return dict(re.findall(r"--([a-z-]+): ([^;]+);", _template("style.css").render().split("@media")[0]))
 
 
 @cache
 def _light_styles() -> Markup:
     """The rules for charts with the colours of a light page written out: not every program knows variables."""
     colours = _light_colours()
-    return Markup(re.sub(r"var\((--[a-z-]+)\)", lambda found: colours[found[1]], _template("charts.css").render()))
+    return Markup(re.sub(r"var\(--([a-z-]+)\)", lambda found: colours[found[1]], _template("charts.css").render()))
 
 
 PRIVATE_CHARTS = "NOT FOR RELEASE: this compares with the private table."
@@ -347,7 +347,7 @@ def _in_notebook(figure: Figure) -> str:
     """One chart as an image below its name and the key of its colours; a wide one has a line for itself."""
     drawing, colours = draw(figure.chart), _light_colours()
     keys = "".join(
-        f' <span style="color:{colours["--real" if style == "key-real" else "--made"]}">■</span> {escape(name)}'
+        f' <span style="color:{colours["real" if style == "key-real" else "made"]}">■</span> {escape(name)}'
         for style, name in drawing.names
     )
     line = ";grid-column:1/-1" if drawing.width > WIDE else ""
