@@ -64,7 +64,8 @@ def _about(records: Sequence[Record], tables: Sequence[str], epsilons: Sequence[
         "columns, all pairs, and 60 triples. A cell is the mean of its runs, of which most have one and none more than "
         f"{most}: small differences say nothing. `mbi` ships inference only: its mechanisms here are written by us "
         "(`benchmarks/peers`). Seconds are of processors "
-        "on a shared machine with two cores, compilation included for peers, kernels in the cache for ours."
+        "on a shared machine with two cores, compilation included for peers. Ours have kernels in the "
+        "cache but for the first runs of a method, which compile some (several seconds)."
     )
 
 
