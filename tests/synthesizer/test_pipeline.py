@@ -4,6 +4,7 @@ import warnings
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -518,3 +519,16 @@ def test_plans_say_which_budgets_protect_nobody_and_which_destroy_everything() -
         notes = plan(schema, method="laplace", epsilon=epsilon, rows_hint=1000, options=share).notes
         assert any("in the number of rows" in note for note in notes) == drowned
     assert any("protects almost nobody" in note for note in plan(schema, epsilon=50.0, method="independent").notes)
+
+
+def test_a_package_without_a_version_is_missed_before_the_charge(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(10.0))
+    monkeypatch.setattr("understudy.release.release._version", absent)
+    with pytest.raises(UsageError, match="not installed"):
+        synthesize(people(), simple(), method="independent", epsilon=1.0, ledger=ledger, dataset="people")
+    assert ledger.balance("people").releases == 0

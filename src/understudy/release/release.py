@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -96,7 +96,11 @@ class RunConfig:
 def installed_versions() -> dict[str, str]:
     """Versions of what made the release."""
     packages = ("understudy", "numpy", "pyarrow")
-    return {name: _version(name) for name in packages} | {"python": platform.python_version()}
+    try:
+        return {name: _version(name) for name in packages} | {"python": platform.python_version()}
+    except PackageNotFoundError as error:
+        rule = "is on the path but not installed, so that a release could not say its version."
+        raise UsageError(f"package {error.name}", rule, "Install it, with `pip install .` from its sources.") from None
 
 
 _version = cache(version)  # the metadata of a package is a file, read and parsed anew each time

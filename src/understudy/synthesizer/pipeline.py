@@ -337,6 +337,7 @@ def _paid(
     tables: _Tables, design: Design, wanted: Copies, places: _Places, *, environment: Environment, progress: Progress
 ) -> Release:
     """Charges, and only then runs. From here on the charge stands, whatever happens."""
+    installed_versions()  # raises if one cannot be told, which must not be noticed after the charge
     environment = environment.begun()  # how late it is when the run ends depends on the rows
     charged = _charged(tables, design, wanted, places, environment=environment)
     try:
