@@ -96,7 +96,7 @@ def training_replay_net() -> None:
     options = {"steps": 3, "hidden": 4, "latent": 2, "batch": 8, "components": 8, "rate": 0.4}
     for schema in (tables.small(), tables.several_rows()):
         case = Case(schema, "dpwgan", Budget(2.0, 1e-6), options, with_folder=True)
-        for index, pair in enumerate(random_pairs(schema, 8, np.random.default_rng(3))):
+        for index, pair in enumerate(random_pairs(schema, 20, np.random.default_rng(3))):
             check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
 
 
