@@ -148,8 +148,12 @@ def test_an_own_schema_with_people_of_several_rows() -> None:
     assert "3 rows of registered" in found.pair
 
 
-def test_open_labels_copies_and_public_tables() -> None:
+def test_open_labels() -> None:
     assert us.audit("independent", cases.open_labels(), epsilon=4.0, runs=20).bound <= 4.0
+
+
+@pytest.mark.slow
+def test_copies_and_public_tables() -> None:
     assert us.audit("laplace", epsilon=4.0, runs=20, copies=2, copies_mode="remeasure").bound <= 4.0
     assert "invented" in " ".join(us.audit("nist_mst", epsilon=4.0, runs=20).notes)
 

@@ -120,7 +120,7 @@ class MethodChecks:
     options: Mapping[str, object] = field(default_factory=dict)
     pairs: int = 500
     part: tuple[int, int] = (0, 1)
-    """Which of how many parts of the designed neighbours: methods that are checked together may share them out."""
+    """Which of how many parts of the designed neighbours and edge shapes: a suite of methods may share them out."""
     public: Callable[[Schema], pa.Table | None] = lambda _: None
     """The public table to give along under a schema, if any."""
     places: Mapping[str, Put] = field(default_factory=lambda: PLACES)
@@ -244,8 +244,10 @@ class MethodChecks:
         """No rows, one row, one column, a constant column, all missing; tiny and huge budgets.
 
         Currencies take turns: every shape meets each of them at one ε or two, and every ε meets each on several shapes.
+        Of these cases a `part` has every second one, or however many parts there are.
         """
-        turns = itertools.cycle(self.budgets)
+        turns, (place, parts) = itertools.cycle(self.budgets), self.part
+        number = itertools.count()
         one_column = Schema((tables.small().columns[2],), tables.small().unit)
         for schema in (tables.small(), tables.every_kind(), one_column):
             shapes = {
@@ -256,6 +258,8 @@ class MethodChecks:
             }
             for shape, table in shapes.items():
                 for epsilon in (0.001, 1.0, HUGE):
+                    if next(number) % parts != place:
+                        continue
                     at = replace(next(turns), epsilon=epsilon)
                     with self._checking(schema, at), checking(f"a table with {shape}"):
                         release = self._released(schema, table, at, SecureRandomizer())
