@@ -268,7 +268,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_read(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = Schema((Integer(name="value", lower=0, upper=9),), Unit())
-    with pytest.raises(InputError, match="is no table or view"):
+    with pytest.raises(InputError, match="is not a table or view"):
         open_table("spark:no.such.table", schema)
     with pytest.raises(InputError, match="is a stream"):
         open_table(spark.readStream.format("rate").load(), schema)
