@@ -91,6 +91,8 @@ def compile_kernels(source: Path, version: str, folder: Path) -> None:
         facts.mkdir(parents=True)
         text = f"Metadata-Version: 2.1\nName: understudy\nVersion: {version}\n"
         (facts / "METADATA").write_text(text, encoding="utf-8")
+        # Settings of whoever builds, such as NUMBA_OPT or NUMBA_DISABLE_JIT, must not shape what others run.
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
         settings = {
             "PYTHONPATH": os.pathsep.join([str(source), str(facts.parent)]),
             "NUMBA_CACHE_DIR": place + "/cache",
@@ -98,7 +100,7 @@ def compile_kernels(source: Path, version: str, folder: Path) -> None:
             "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in FEATURES),
         }
         command = [sys.executable, "-m", "understudy", "demo", "--quiet"]
-        subprocess.run(command, check=True, cwd=place, env={**os.environ, **settings}, stdout=sys.stderr)
+        subprocess.run(command, check=True, cwd=place, env={**plain, **settings}, stdout=sys.stderr)
         for made in sorted(Path(place, "cache").iterdir()):
             name = made.name.rpartition("_")[0]  # numba adds a hash of the whole path
             shutil.copytree(made, folder if name == package.name else folder / name, dirs_exist_ok=True)

@@ -262,6 +262,46 @@ def test_without_the_option_kernels_are_the_same(monkeypatch: pytest.MonkeyPatch
     assert module._bare_options() == {"nogil": True}
 
 
+CALLED = """
+from understudy.compiled import within_kernels
+
+FACTOR = 2
+
+@within_kernels()
+def changed(value):
+    return FACTOR * value
+"""
+CALLER = """
+from called import FACTOR, changed
+from understudy.compiled import compiled
+
+@compiled()
+def total(values):
+    return between(values[0]) + FACTOR
+
+from understudy.compiled import within_kernels
+
+@within_kernels()
+def between(value):
+    return changed(value)
+"""
+
+
+def test_a_kernel_is_compiled_anew_if_what_it_calls_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in another file, and a constant: numba looks at the file of the kernel alone."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "kernel.py").write_text(CALLER, encoding="utf-8")
+    found = []
+    for called in (CALLED, CALLED, CALLED.replace("= 2", "= 5"), CALLED.replace("* value", "* value + 1")):
+        (tmp_path / "called.py").write_text(called, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, "called", raising=False)
+        total = _loaded(tmp_path)
+        found.append((total(np.arange(3, 5)), sum(total.stats.cache_hits.values())))
+    monkeypatch.delitem(sys.modules, "called")
+    assert found == [(8, 0), (8, 1), (20, 0), (9, 0)]
+
+
 @pytest.fixture
 def shipped(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of a package whose one kernel came compiled, with nothing kept on this machine yet."""

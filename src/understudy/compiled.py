@@ -9,6 +9,10 @@ is slow and right. The same holds for every single failure of the cache (a full 
 limit of the process, a damaged file): kernels are compiled in the middle of a run that was charged, and whether their
 machine code could be kept must not decide whether a release is made.
 
+numba keeps machine code until the file of its kernel changes. But a kernel has parts of other files within it, as they
+were when it was compiled: functions that it calls, and constants. So machine code is kept with a digest of all that the
+kernel is made of (`made_of`), and taken up only where that is still the same.
+
 A wheel for one Python may bring machine code of its own (UNDERSTUDY_KERNELS=1 when it is built), so that the first run
 on a new machine need not compile. It is used only where it is certain to be right: by the numba and the Python that
 made it, for the very sources it was compiled from, and on a processor that has all it was compiled for. Everywhere
@@ -22,11 +26,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, Literal, Protocol
 
 import numba
+import numpy as np
 from llvmlite import ir  # what numba writes machine code with; it comes with every numba
 from numba import types
 from numba.extending import intrinsic
@@ -35,6 +42,7 @@ PACKAGE = Path(__file__).parent
 SHIPPED = PACKAGE / "machine_code"
 """What the wheel brought: `contents.json`, and numba's files in a folder for each folder of the package."""
 CONTENTS = "contents.json"
+_OURS = "understudy."
 
 
 class _CacheFile(Protocol):
@@ -42,6 +50,7 @@ class _CacheFile(Protocol):
 
     _cache_path: str
     _index_path: str
+    _source_stamp: object
 
     def _load_index(self) -> dict[object, str]: ...
 
@@ -167,7 +176,7 @@ def _guard(kernel: Any) -> bool:
     known = all(hasattr(file, name) for name in needed)
     if not known or not all(hasattr(cache, name) for name in ("load_overload", "save_overload")) or not _can_lock():
         return False
-    cache._cache_file = _LockedFile(file)
+    cache._cache_file = _LockedFile(file, kernel.py_func)
     kernel._cache = _HarmlessCache(cache)
     return True
 
@@ -197,7 +206,8 @@ class _HarmlessCache:
         if not source.is_relative_to(PACKAGE) or not _usable(SHIPPED):
             return None
         folder, index = SHIPPED / source.parent.relative_to(PACKAGE), Path(self._cache._cache_file.index_path)
-        file = type(self._cache._cache_file.inner)(str(folder), index.stem, _AnyStamp())
+        stamp = _AnyTime(made_of(self._cache._py_func))
+        file = type(self._cache._cache_file.inner)(str(folder), index.stem, stamp)
         asked, _, code = self._cache._index_key(signature, context.codegen())
         for (made_for, _, made_from), name in file._load_index().items():
             if made_for == asked and made_from == code:
@@ -219,30 +229,41 @@ class _HarmlessCache:
         return getattr(self._cache, name)
 
 
-class _AnyStamp:
-    """Equal to the time of any source: installing changes it, and `_usable` has compared the sources themselves."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _AnyTime:
+    """Equal to the stamp of a kernel that is made of the same, whatever the time of its source: installing sets it."""
+
+    made_of: str
 
     def __eq__(self, other: object) -> bool:
-        return True
+        return isinstance(other, tuple) and other[1:] == (self.made_of,)
 
     __hash__ = None  # type: ignore[assignment]
 
 
 class _LockedFile:
-    """The cache's file, with every access under a lock of its folder."""
+    """The cache's file, with every access under a lock of its folder, for what a kernel is made of now."""
 
-    def __init__(self, file: _CacheFile) -> None:
-        self._file = file
+    def __init__(self, file: _CacheFile, kernel: FunctionType | None = None) -> None:
+        self._unstamped = file
+        self._kernel = kernel
+
+    @cached_property
+    def _file(self) -> _CacheFile:
+        # Not earlier: what a kernel calls may stand below it.
+        if self._kernel is not None:
+            self._unstamped._source_stamp = (self._unstamped._source_stamp, made_of(self._kernel))
+        return self._unstamped
 
     @property
     def inner(self) -> Any:
         """numba's own file."""
-        return self._file
+        return self._unstamped
 
     @property
     def index_path(self) -> str:
         """The file that lists for which argument types there is machine code."""
-        return self._file._index_path
+        return self._unstamped._index_path
 
     def load(self, key: object) -> object:
         """The machine code under that key, if there is any."""
@@ -286,6 +307,34 @@ def _usable(folder: Path) -> bool:
     if not all(has.get(feature) for feature in contents["features"]):
         return False
     return all(source_digest(PACKAGE / name) == digest for name, digest in contents["sources"].items())
+
+
+def made_of(kernel: FunctionType) -> str:
+    """A digest of the code of a kernel, of all that it calls, and of the constants they use, in whatever file."""
+    digest, seen = hashlib.sha256(), set[FunctionType]()
+    waiting = [kernel]
+    while waiting:
+        function = waiting.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        code = [function.__code__]
+        while code:
+            one = code.pop()
+            nested = [part for part in one.co_consts if isinstance(part, CodeType)]
+            plain = [part for part in one.co_consts if not isinstance(part, CodeType)]
+            digest.update(repr((one.co_code, one.co_names, plain)).encode())
+            code += nested
+            for name in one.co_names:
+                value = function.__globals__.get(name)
+                inner = getattr(value, "py_func", getattr(value, "_defn", value))  # of a kernel, of an intrinsic
+                if isinstance(inner, FunctionType) and (inner is not value or inner.__module__.startswith(_OURS)):
+                    waiting.append(inner)
+                elif isinstance(value, np.ndarray):
+                    digest.update(repr((name, value.dtype.str, value.shape, value.tobytes())).encode())
+                elif isinstance(value, bool | int | float | str | tuple | np.generic):
+                    digest.update(repr((name, value)).encode())
+    return digest.hexdigest()
 
 
 def source_digest(path: Path) -> str:
