@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +108,11 @@ def test_a_run_broken_before_its_first_checkpoint_begins_again(run: Interrupted,
         with pytest.raises(KeyboardInterrupt):
             run.run()
     assert _kinds(ledger) == ["dataset", "charge"]
-    run.run(resume=True)
+    with monkeypatch.context() as broken:
+        broken.setattr("understudy.release.release._version", _absent)
+        with pytest.raises(UsageError, match="not installed"):
+            run.run(resume=True)
+    run.run(resume=True)  # which the refused one did not keep locked
     assert [entry.note for entry in ledger.entries() if entry.kind == "continue"] == ["from the beginning"]
     assert ledger.balance("people").releases == 1
     assert ledger.verify() == []
@@ -238,6 +243,10 @@ def test_a_run_stopped_before_its_charge_cannot_be_continued(run: Interrupted, l
             run.run(resume=True, ledger=place, dataset="people" if place else None)
         shutil.rmtree(run.working)
     assert _kinds(ledger) == ["dataset"]
+
+
+def _absent(name: str) -> str:
+    raise PackageNotFoundError(name)
 
 
 def _interrupt(*_: object, **__: object) -> None:

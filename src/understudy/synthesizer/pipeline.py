@@ -217,6 +217,7 @@ def run(data: object, settings: RunSettings) -> Release:
             _warn(None if settings.resume else PLACED)
             private = tables.private
             return Release.load(target, frame_kind=private.frame_kind, frame_types=private.column_types)
+        installed_versions()  # raises if one is not known: not after the charge, nor with an interrupted run locked
         places = _Places(account, target)
         places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=settings.resume)
         schema = design.schema
@@ -337,7 +338,6 @@ def _paid(
     tables: _Tables, design: Design, wanted: Copies, places: _Places, *, environment: Environment, progress: Progress
 ) -> Release:
     """Charges, and only then runs. From here on the charge stands, whatever happens."""
-    installed_versions()  # raises if one cannot be told, which must not be noticed after the charge
     environment = environment.begun()  # how late it is when the run ends depends on the rows
     charged = _charged(tables, design, wanted, places, environment=environment)
     try:
