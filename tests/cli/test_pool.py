@@ -28,6 +28,21 @@ def test_shares(place: Workspace) -> None:
     assert share["runs"] == 3
 
 
+def test_one_question_that_cannot_be_answered_does_not_hide_the_answers_to_others(place: Workspace) -> None:
+    asked = ("--share", "sex=F", "--share", "sex=F,age=20", "--mean", "income")
+    found = run("pool", place.release, *asked)
+    assert (found.status, found.panels) == (2, 1)
+    assert "share of sex=F" in found.out
+    assert "mean of income" in found.out
+    assert "no released table holds these columns" in " ".join(found.err.split())
+    document = json.loads(run("pool", place.release, *asked, "--json").out)
+    assert (len(document["shares"]), len(document["means"]), len(document["refused"])) == (1, 1, 1)
+    both = run("pool", place.release, "--share", "sex=F,age=20", "--share", "height=1", "--formula", "age ~ sex")
+    assert (both.status, both.panels) == (2, 1)
+    for words in ("no answer to 3 of the questions", "no released table", "height", "never measured together"):
+        assert words in both.words
+
+
 def test_model(place: Workspace) -> None:
     found = run("pool", place.release, "--formula", "age ~ sex", "--from-copies")
     assert found.status == 0, found.err

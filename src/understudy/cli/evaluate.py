@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from understudy.evaluate.measured import MeasuredNumber
     from understudy.evaluate.measured_models import MeasuredModel
     from understudy.evaluate.pooling import MeasuredQuestion, PooledModel
+    from understudy.release import Release
     from understudy.schema import Schema
 
 First = Annotated[
@@ -243,6 +244,7 @@ def pool(
     """Estimates shares, rates, means, quantiles and pooled models of a release, with intervals that include the noise.
 
     All come from noisy tables that were measured; a model may combine tables of some of its columns. No privacy cost.
+    What cannot be answered is refused after the answers to the rest, and the exit status is 2.
     """
     with shell("pool", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.evaluate.pooling import pool_model
@@ -254,20 +256,57 @@ def pool(
         if family not in FAMILIES:
             raise UsageError("--family", f"must be one of {', '.join(FAMILIES)}, got {family!r}.")
         loaded = Release.load(release)
-        answers = [(kind, one) for kind, question in questions for one in question.answers(loaded)]
-        found: dict[str, object] = {}
-        for kind, one in answers:
-            found.setdefault(kind, []).append(dataclasses.asdict(one))  # type: ignore[attr-defined]
         if from_copies and formula is None:
             raise UsageError("--from-copies", "needs --formula.")
+        answers, refused = _answered(questions, loaded)
         model = None
-        if formula is not None:
-            model = pool_model(loaded, formula, family, level=level, from_copies=from_copies)  # type: ignore[arg-type]
-        place.json(found | ({} if model is None else {"model": dataclasses.asdict(model)}))
-        if answers:
-            _show_numbers(place, [one for _, one in answers])
-        if model is not None:
-            _show_model(place, model)
+        try:
+            if formula is not None:
+                model = pool_model(loaded, formula, family, level=level, from_copies=from_copies)  # type: ignore[arg-type]
+        except UsageError as error:
+            refused.append(error)
+        if answers or model is not None:
+            _show_answers(place, answers, model, refused)
+        if refused:
+            raise _refusal(refused)
+
+
+def _answered(
+    questions: "list[tuple[str, MeasuredQuestion]]", release: "Release"
+) -> "tuple[list[tuple[str, MeasuredNumber]], list[UsageError]]":
+    """The answers, each with its key in JSON, and why the other questions have none."""
+    answers, refused = [], []
+    for kind, question in questions:
+        try:
+            answers += [(kind, one) for one in question.answers(release)]
+        except UsageError as error:
+            refused.append(error)
+    return answers, refused
+
+
+def _refusal(refused: list[UsageError]) -> UsageError:
+    """One error for everything that was refused."""
+    texts = list(dict.fromkeys(map(str, refused)))
+    if len(texts) == 1:
+        return refused[0]
+    return UsageError("pool", f"has no answer to {len(refused)} of the questions. {' '.join(texts)}")
+
+
+def _show_answers(
+    place: Shell,
+    answers: "list[tuple[str, MeasuredNumber]]",
+    model: "PooledModel | MeasuredModel | None",
+    refused: list[UsageError],
+) -> None:
+    found: dict[str, object] = {}
+    for kind, one in answers:
+        found.setdefault(kind, []).append(dataclasses.asdict(one))  # type: ignore[attr-defined]
+    found |= {} if model is None else {"model": dataclasses.asdict(model)}
+    place.json(found | ({"refused": list(map(str, refused))} if refused else {}))
+    if answers:
+        _show_numbers(place, [one for _, one in answers])
+    if model is not None:
+        _show_model(place, model)
 
 
 def _questions(
