@@ -18,7 +18,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     words = ("--method", "independent", "--check-share", "0.5", "--criteria", made.folder / "criteria.yaml", "--yes")
     shown = made.synthesize(*words, epsilon=60)
     assert shown.status == 0, shown.err
-    assert "Criterion pass: loose: every column within 0.9" in shown.out
+    assert "Criterion pass: loose: every column within 90 %" in shown.out
     return made
 
 
@@ -49,7 +49,7 @@ def test_status_5_where_one_fails(tmp_path: Path) -> None:
     assert [one["outcome"] for one in document["verdicts"]] == ["pass", "fail"]
     assert document["problems"] == []
     assert (
-        "Criterion fail: column visited within 0.05"
+        "Criterion fail: column visited within 5 %"
         in run("verify", made.release, "--criteria", tmp_path / "limits.yaml").words
     )
 

@@ -189,9 +189,9 @@ def test_the_card_begins_with_the_verdicts(folder: Path) -> None:
     assert check is not None
     for one in check.verdicts:
         assert one.outcome in section
-        assert one.criterion.text[1:] in section
+        assert one.criterion.in_percent[1:] in section.replace("\u00a0", " ")
     for distance in check.distances:
-        assert f"{distance.upper:.3f}" in section
+        assert f"{100 * distance.upper:.1f} %" in section.replace("\u00a0", " ")
     assert "of the budget was held back" in section
 
 

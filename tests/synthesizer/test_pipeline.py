@@ -514,6 +514,8 @@ def test_plans_say_which_budgets_protect_nobody_and_which_destroy_everything() -
     for epsilon, drowned in ((0.001, True), (1.0, False)):
         notes = plan(schema, method="independent", epsilon=epsilon, rows_hint=1000).notes
         assert any("hides the table" in note for note in notes) == drowned
+        notes = plan(schema, method="independent", epsilon=epsilon).notes
+        assert any("the noise hides the table" in note for note in notes) == drowned, "said without a guess of rows too"
     share = {"total_share": 0.01}
     for epsilon, drowned in ((0.05, True), (1.0, False)):  # 20 rows in a cell, 2,000 in their number; 1 and 100
         notes = plan(schema, method="laplace", epsilon=epsilon, rows_hint=1000, options=share).notes

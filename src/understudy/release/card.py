@@ -264,7 +264,9 @@ def _quality(facts: CardFacts) -> tuple[Section, ...]:
     if check is None:
         return ()
     verdicts = tuple(
-        Verdict(one.criterion.name or _capital(one.criterion.text), _LIGHTS[one.outcome], one.outcome, _found(one))
+        Verdict(
+            one.criterion.name or _capital(one.criterion.in_percent), _LIGHTS[one.outcome], one.outcome, _found(one)
+        )
         for one in check.verdicts
     )
     blocks: list[Block] = [Verdicts(verdicts[:MOST_SECTION_TABLES])] if verdicts else []
@@ -277,7 +279,7 @@ def _quality(facts: CardFacts) -> tuple[Section, ...]:
     for title, listed in (("Columns by themselves", ones), ("Pairs of columns", more)):
         if listed:
             furthest = max(listed, key=lambda one: one.upper)
-            summary = f"{title}: largest upper bound {furthest.upper:.3f} ({' × '.join(furthest.columns)})."
+            summary = f"{title}: largest upper bound {100 * furthest.upper:.1f} % ({' × '.join(furthest.columns)})."
             table = _distances(title, listed, several=facts.several)
             blocks += [Paragraph(summary, strong=True), FoldedBlocks(counted(len(listed), "distance"), (table,))]
     said = f"{100 * check.share:.4g} % of the budget was held back for this. The tables to compare were fixed before."
@@ -287,7 +289,7 @@ def _quality(facts: CardFacts) -> tuple[Section, ...]:
 
 def _found(one: Judged) -> str:
     where = f" Furthest away: {one.decided_by}." if one.decided_by and one.criterion.kind != "share_of" else ""
-    asked = f"Asked: {one.criterion.text}. " if one.criterion.name else ""
+    asked = f"Asked: {one.criterion.in_percent}. " if one.criterion.name else ""
     return f"{asked}{_capital(one.found)}.{where}"
 
 
@@ -302,8 +304,8 @@ def _distances(title: str, listed: list[Distance], *, several: bool) -> TextTabl
             " × ".join(one.columns),
             *([str(one.copy)] if several else []),
             f"{one.cells:,}",
-            f"{one.lower:.3f}",
-            f"{one.upper:.3f}",
+            f"{100 * one.lower:.1f} %",
+            f"{100 * one.upper:.1f} %",
         )
         for one in shown
     )

@@ -191,14 +191,15 @@ class Judged:
         """The criterion, its outcome and the interval in words."""
         where = f" ({self.decided_by})" if self.decided_by else ""
         named = f"{self.criterion.name}: " if self.criterion.name else ""
-        return f"{self.outcome}: {named}{self.criterion.text}; {self.found}{where}"
+        return f"{self.outcome}: {named}{self.criterion.in_percent}; {self.found}{where}"
 
     @property
     def found(self) -> str:
         """The interval in words."""
         if self.criterion.kind == "share_of":
-            return f"synthetic less real is {100 * self.lower:+.2f} to {100 * self.upper:+.2f} points"
-        return f"the distance is {self.lower:.3f} to {self.upper:.3f}"
+            said = f"synthetic less real is {100 * self.lower:+.2f} to {100 * self.upper:+.2f} points"
+            return said.replace("-", "−")
+        return f"the distance is {100 * self.lower:.1f} % to {100 * self.upper:.1f} %"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class Criterion:
 
     @property
     def text(self) -> str:
-        """The criterion in words.
+        """The criterion in words, as statement.json has it.
 
         >>> Criterion("share_of", (("sex",),), 0.02, (("F",),)).text
         'share of sex = F within 2 points'
@@ -81,6 +81,17 @@ class Criterion:
         columns = f"column{many} {named}" if named else "every column"
         what = {"columns": columns, "pairs_with": f"pairs with {named}", "pairs": f"pair{many} {named}"}[self.kind]
         return f"{what} within {self.within:.6g}"
+
+    @property
+    def in_percent(self) -> str:
+        """The criterion as cards and commands say it: the limit of a distance in percent.
+
+        >>> Criterion("pairs_with", (("age",),), 0.05).in_percent
+        'pairs with age within 5 %'
+        """
+        if self.kind == "share_of":
+            return self.text
+        return f"{self.text.removesuffix(f'{self.within:.6g}')}{100 * self.within:.6g} %"
 
     def cliques(self, schema: Schema, domain: Domain) -> tuple[Clique, ...]:
         """The tables it is judged from, in the columns of codes.

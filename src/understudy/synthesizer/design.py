@@ -405,12 +405,21 @@ def epsilon_remark(budget: Budget) -> str:
 
 
 def drowned_remark(plan: Plan, rows_hint: int | None) -> str:
-    """That the noise of every table, or of the number of rows, is as large as the table, by the public guess of it."""
-    if not rows_hint:
-        return ""
+    """That the noise of every table, or of the number of rows, is as large as the table, by the public guess of it.
+
+    Without a guess: below how many rows that is so, if many tables have fewer.
+    """
     scales = [step.noise_scale for step in plan.steps if step.noise_scale and step.cells > 1]
     totals = [step.noise_scale for step in plan.steps if step.noise_scale and step.name == TOTAL]
     error = ""
+    if not rows_hint:
+        hidden = math.ceil(4 * max([min(scales, default=0.0), min(totals, default=0.0)]))
+        if hidden < MANY_ROWS:
+            return ""
+        return (
+            f"In a table of fewer than about {hidden:,} rows, the noise hides the table. Give rows_hint=, raise the "
+            "budget, or declare fewer columns or wider bins."
+        )
     if scales and min(scales) >= rows_hint / 4:
         error = f"{min(scales):,.0f} rows in every cell"
     elif totals and min(totals) >= rows_hint / 4:
@@ -423,6 +432,8 @@ def drowned_remark(plan: Plan, rows_hint: int | None) -> str:
     return ""
 
 
+MANY_ROWS = 1000
+"""Rows that noise may hide without a remark where nobody says how many there may be."""
 TOTAL = "measure total"
 """The step of a plan that asks for the number of rows."""
 
