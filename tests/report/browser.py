@@ -133,6 +133,10 @@ class Browser:
         """Shows the page as it is printed, or on the screen again."""
         self._ask("Emulation.setEmulatedMedia", media="print" if on else "")
 
+    def hide_scrollbars(self) -> None:
+        """Gives pages the whole width of the window, as on a phone."""
+        self._ask("Emulation.setScrollbarsHidden", hidden=True)
+
     def picture(self, target: Path, *, whole: bool = True) -> None:
         """Writes a screenshot of the whole page, or of what the window shows."""
         found = self._ask("Page.captureScreenshot", captureBeyondViewport=whole)
