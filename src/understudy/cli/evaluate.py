@@ -347,7 +347,7 @@ def _show_model(place: Shell, model: "PooledModel | MeasuredModel") -> None:
         _show_measured_model(place, model)
     else:
         rows = [
-            [name, f"{one.estimate:.4g}", f"{one.low:.4g} … {one.high:.4g}", _degrees(one.degrees)]
+            [name, _plain(one.estimate), f"{_plain(one.low)} … {_plain(one.high)}", _degrees(one.degrees)]
             for name, one in model.coefficients.items()
         ]
         place.table(["coefficient", ">estimate", "in the population", ">degrees"], rows, title=model.formula)
@@ -361,9 +361,11 @@ def _show_measured_model(place: Shell, model: "MeasuredModel") -> None:
     binned = any(one.within_bins for one in model.coefficients.values())
     rows = []
     for name, one in model.coefficients.items():
-        table = f"{one.table_low:.4g} … {one.table_high:.4g}"
-        population = f"{one.population_low:.4g} … {one.population_high:.4g}"
-        rows.append([name, f"{one.estimate:.4g}", table, population, *([f"± {one.within_bins:.3g}"] if binned else [])])
+        table = f"{_plain(one.table_low)} … {_plain(one.table_high)}"
+        population = f"{_plain(one.population_low)} … {_plain(one.population_high)}"
+        rows.append(
+            [name, _plain(one.estimate), table, population, *([f"± {_plain(one.within_bins, 3)}"] if binned else [])]
+        )
     header = ["coefficient", ">estimate", "in the private table", "in the population"]
     title = f"{model.formula} ({model.family}), measured as {model.question}"
     place.table([*header, *(["of which bins"] if binned else [])], rows, title=title)
@@ -377,11 +379,21 @@ def _show_numbers(place: Shell, numbers: "list[MeasuredNumber]") -> None:
     binned = any(one.within_bins for one in numbers)
     rows = []
     for one in numbers:
-        table = f"{one.table_low:.4g} … {one.table_high:.4g}"
-        population = f"{one.population_low:.4g} … {one.population_high:.4g}"
-        bins = [f"± {one.within_bins:.3g}"] if binned else []
-        rows.append([one.named, f"{one.estimate:.4g}", table, population, *bins, one.question])
+        table = f"{_plain(one.table_low)} … {_plain(one.table_high)}"
+        population = f"{_plain(one.population_low)} … {_plain(one.population_high)}"
+        bins = [f"± {_plain(one.within_bins, 3)}"] if binned else []
+        rows.append([one.named, _plain(one.estimate), table, population, *bins, one.question])
     header = ["number", ">estimate", "in the private table", "in the population"]
     place.table([*header, *(["of which bins"] if binned else []), "measured as"], rows)
     for note in dict.fromkeys(note for one in numbers for note in one.notes):
         place.note(note)
+
+
+def _plain(value: float, digits: int = 4) -> str:
+    """A number rounded to some digits, without an exponent unless it is huge or tiny.
+
+    >>> _plain(10_000.0), _plain(1633.2, 3), _plain(0.05053), _plain(2e20)
+    ('10000', '1630', '0.05053', '2e+20')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < 1e15 else text
