@@ -52,5 +52,5 @@ def test_mistakes_are_named_with_their_line(workspace: Workspace) -> None:
     workspace.schema.write_text(text.replace("rare: private", "rare: maybe"), encoding="utf-8")
     shown = run("schema", "check", workspace.schema)
     assert shown.status != 0
-    assert "'deciles' is no way to choose bins" in shown.words
+    assert "'deciles' is not a way to choose bins" in shown.words
     assert "'maybe' is not known" in shown.words

@@ -70,7 +70,12 @@ def test_draft_takes_over_a_public_table_and_codebooks(place: Workspace, tmp_pat
 @pytest.mark.parametrize(
     ("flag", "name", "content", "said"),
     [
-        ("--codebook", "book.csv", "a,b\n1,2\n", "book.csv:1: its first line names no columns of a data dictionary"),
+        (
+            "--codebook",
+            "book.csv",
+            "a,b\n1,2\n",
+            "book.csv:1: its first line does not name the columns of a data dictionary",
+        ),
         ("--codebook", "book.csv", "name,type\nzebra,integer\n", "names none of the table's columns"),
         ("--codebook", "book.json", "{", "book.json:1: is not valid JSON"),
         ("--like", "absent.csv", None, "no such file"),

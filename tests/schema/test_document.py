@@ -377,7 +377,7 @@ def test_how_the_file_is_written() -> None:
         ("{header: false}", "s.yaml:3: file.header is false, so names"),
         ("{decimal: x}", "s.yaml:3: file.decimal must be"),
         ("text", "s.yaml:3: file must be a mapping"),
-        ('{decimal: ","}', "columns.a.thousands: ',' stands before the decimals in the whole file"),
+        ('{decimal: ","}', "columns.a.thousands: ',' is the decimal mark of the whole file"),
     ],
 )
 def test_mistakes_in_how_the_file_is_written(said: str, problem: str) -> None:

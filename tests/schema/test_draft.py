@@ -79,9 +79,9 @@ def test_a_draft_becomes_a_schema_once_everything_is_decided() -> None:
 
 def test_what_a_name_suggests_is_a_guess_and_what_cannot_be_kept_is_said() -> None:
     text = draft_schema(HEADER)
-    assert "unit: {column: person_id, rows: DECIDE}  # guess: person_id seems to tell people apart" in text
+    assert "unit: {column: person_id, rows: DECIDE}  # guess: person_id seems to identify people" in text
     assert "  age: {kind: integer, lower: 0, upper: 120" in text
-    assert "# Left out: person_id; by its name this is an id." in text
+    assert "# Left out: person_id; its name suggests an id." in text
     assert 'Left out: tags has the type "list<item: string>"' in text
     assert "Left out: a column without a usable name" in text
     plain = draft_schema([("village", "string"), ("candid", "int64")])
@@ -106,7 +106,7 @@ def test_in_a_text_file_an_unknown_name_is_no_category() -> None:
     assert text.count("kind: DECIDE") == 2
     assert "labels: DECIDE" not in text
     typed = draft_schema([("brillig", "string"), ("toves", "double")])
-    assert "  brillig: {kind: open_category}  # guess: text by its type" in typed
+    assert "  brillig: {kind: open_category}  # guess: stored as text" in typed
     assert "  toves:\n    kind: float\n    lower: DECIDE" in typed
 
 

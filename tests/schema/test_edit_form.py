@@ -14,7 +14,7 @@ TEXT = """\
 understudy: 1
 unit: {column: id, rows: DECIDE}  # guess: id seems to tell people apart
 columns:
-  # Left out: note; by its name this is free text.
+  # Left out: note; its name suggests free text.
   sex: {kind: category, labels: [f, m]}  # guess: sex
   age:
     kind: integer
@@ -46,7 +46,7 @@ def test_columns_tell_what_is_said_open_and_wrong(editor: SchemaEditor) -> None:
     assert day.problems == day.open == ()
     assert day.said["bins"] == "{private: 8}"
     assert editor.unit == {"column": "id", "rows": "DECIDE"}
-    assert editor.left_out == ("note; by its name this is free text.",)
+    assert editor.left_out == ("note; its name suggests free text.",)
 
 
 def test_a_form_finishes_a_schema_and_comments_stay(editor: SchemaEditor) -> None:

@@ -194,9 +194,9 @@ def check(
     """Lists all problems of a schema, and of a table's header under it. Reads no rows without --rows.
 
     With --rows it shows for each column the shares of values that are inside the bounds or the list, outside, missing
-    or unreadable, and the most frequent shapes of what cannot be read (letters as a, digits as 9). That is for your
-    eyes only: it is written nowhere, and no guarantee covers decisions based on it. With --epsilon the shares have
-    noise, their cost is charged to --ledger before a row is read, and they may be shown to anybody.
+    or unreadable, and the most frequent shapes of values that cannot be read (letters as a, digits as 9). That is for
+    your eyes only: it is written nowhere, and no guarantee covers decisions based on it. With --epsilon the shares
+    have noise, their cost is charged to --ledger before a row is read, and they may be shown to anybody.
     """
     with shell("schema check", quiet=quiet, debug=debug, as_json=as_json, charges=epsilon is not None) as place:
         from understudy.counts.opening import header_of
@@ -232,7 +232,7 @@ def _show(place: Shell, known: "Schema", found: TableCheck, schema: Path) -> Non
         place.line(found.first_line)
     place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
     for remark in found.remarks:
-        place.line(f"Look at this: {remark}")
+        place.line(f"Please check: {remark}")
     if found.left_out:
         place.line(f"Not in the schema, so left out: {', '.join(found.left_out)}.")
     if found.rows is not None:

@@ -160,7 +160,7 @@ def _category_problems(column: Category) -> Iterator[Problem]:
     if column.rare not in RARE_RULES:
         yield Problem(f"{here}.rare", f"{shown(column.rare)} is not known.", suggest(str(column.rare), RARE_RULES))
     elif column.rare == "private" and (column.groups or column.within):
-        rule = "rare labels may share one code, so that groups of labels would be torn apart."
+        rule = "rare labels may share one code, so groups of labels would be split."
         yield Problem(f"{here}.rare", rule, "Drop groups and within, or keep rare labels.")
 
 
@@ -194,7 +194,7 @@ def _spelling_problems(column: Category) -> Iterator[Problem]:
             met = first.setdefault(trimmed(label).casefold(), label)
             if met != label:
                 rule = f"labels {shown(met)} and {shown(label)} differ only in case."
-                yield Problem(f"{here}.ignore_case", rule, "Keep one of them, or tell case apart.")
+                yield Problem(f"{here}.ignore_case", rule, "Keep one of them, or drop ignore_case.")
     meanings: object = column.meanings
     if not isinstance(meanings, Mapping):
         yield Problem(f"{here}.meanings", "must map labels to what they mean.", 'Write it as {"1": yes, "2": no}.')
@@ -315,7 +315,7 @@ def _condition_problems(name: object, said: object, rule: str, columns: Mapping[
     elif isinstance(column, OpenCategory):
         yield Problem(here, "is an open category: its labels are not known beforehand.", "Make it a closed category.")
     elif isinstance(column, Category) and column.rare == "private":
-        rule = "its rare labels may share one code, so that no rule can tell them apart."
+        rule = "its rare labels may share one code, so no rule can tell them apart."
         yield Problem(here, rule, "Keep the rare labels of this column, or drop the condition.")
     elif isinstance(said, Range):
         yield from _range_problems(column, said, here)
@@ -354,13 +354,13 @@ def _range_problems(column: Column, said: Range, here: str) -> Iterator[Problem]
         return
     low, high = _ends(column, said)
     if low > high:
-        yield Problem(here, "the range holds no value: from must not be above to, and it must meet the bounds.")
+        yield Problem(here, "the range contains no value: from must not be above to, and it must meet the bounds.")
         return
     inside = bins_inside(column, said)
     if inside is None:
         yield _misfit(column, said, here)
     elif not any(inside):
-        yield Problem(here, "the range holds no bin of the column.", "Widen the range or drop the condition.")
+        yield Problem(here, "the range contains no bin of the column.", "Widen the range or drop the condition.")
 
 
 def _ends(column: NumberColumn, said: Range) -> tuple[float, float]:
@@ -431,8 +431,12 @@ def _file_problems(file: object, columns: tuple[object, ...]) -> Iterator[Proble
         yield Problem(f"file.{problem.where}", problem.rule, problem.fix)
     for column in columns:
         if isinstance(column, Integer | Float) and not column.decimal and column.thousands == file.decimal != "":
-            rule = f"{shown(column.thousands)} stands before the decimals in the whole file."
-            yield Problem(f"columns.{column.name}.thousands", rule, "State another, or a decimal of the column.")
+            rule = f"{shown(column.thousands)} is the decimal mark of the whole file."
+            yield Problem(
+                f"columns.{column.name}.thousands",
+                rule,
+                "State another thousands separator, or a decimal for this column.",
+            )
 
 
 def problems_of(schema: "Schema") -> list[Problem]:
@@ -498,7 +502,7 @@ def _part_problems(columns: list[Named], unit: object) -> Iterator[Problem]:
         if isinstance(column, Integer) and column.split:
             for name in code_names(column):
                 if name in taken:
-                    rule = f"makes a part called {shown(name)}, which is a column already."
+                    rule = f"makes a part called {shown(name)}, which is the name of another column."
                     yield Problem(place("columns", column.name, "split"), rule, "Rename that column.")
 
 
@@ -540,7 +544,7 @@ def _within_problems(column: Category, within: str, columns: Mapping[str, Column
     elif not isinstance(parent, Category):
         yield Problem(f"{here}.within", f"column {shown(within)} must be a category, not {parent.kind}.")
     elif parent.rare == "private":
-        rule = f"rare labels of column {shown(within)} may share one code, so that nothing can lie within them."
+        rule = f"rare labels of column {shown(within)} may share one code, so nothing can lie within them."
         yield Problem(f"{here}.within", rule, "Keep the rare labels of that column, or drop within.")
     else:
         labels = frozenset(parent.labels)

@@ -202,8 +202,10 @@ def point_of(value: object, kind: str, where: str) -> Point | None:
             case "time":
                 return dt.time.fromisoformat(text).replace(microsecond=0)
     except ValueError as error:
-        raise Misread(where, f"{shown(text)} is no value of a column of kind {kind}.", "Correct it.") from error
-    raise Misread(where, f"{shown(text)} is no value of a column of kind {kind}.", "Correct it.")
+        raise Misread(
+            where, f"{shown(text)} is not a value that a column of kind {kind} can hold.", "Correct it."
+        ) from error
+    raise Misread(where, f"{shown(text)} is not a value that a column of kind {kind} can hold.", "Correct it.")
 
 
 def bounds(low: object, high: object, kind: str, where: str) -> dict[str, object]:
@@ -253,7 +255,7 @@ def _json(text: str) -> Iterator[ColumnFacts]:
     try:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except RecursionError as error:
-        raise Misread("", "is nested too deeply.", "A codebook has a few levels.") from error
+        raise Misread("", "is nested too deeply.", "A codebook needs only a few levels.") from error
     except json.JSONDecodeError as error:
         raise Misread(f":{error.lineno}", f"is not valid JSON: {error.msg}.") from error
     except ValueError as error:
@@ -282,7 +284,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _object(value: object, where: str) -> dict[str, Any]:
@@ -603,15 +605,17 @@ def _dictionary(text: str, names: Collection[str]) -> Iterator[ColumnFacts]:
     if at is not None and at != usual:
         fields = ["name" if position == at else "" if key == "name" else key for position, key in enumerate(fields)]
     if at is None or len([key for key in fields if key]) < 2:
-        rule = "its first line names no columns of a data dictionary."
-        raise Misread(f":{first}", rule, "It needs `name`, and some of type, min, max, values, description.")
+        rule = "its first line does not name the columns of a data dictionary."
+        raise Misread(f":{first}", rule, "It needs `name` and at least one of type, min, max, values and description.")
     commas = any("choices" in cell.lower() for cell in header)
     seen: set[str] = set()
     for line, cells in lines[1:]:
         if not any(cells):
             continue
         if len(cells) > len(fields) and any(cells[len(fields) :]):
-            raise Misread(f":{line}", f"has {len(cells)} fields, the first line has {len(fields)}.", "Quote cells.")
+            raise Misread(
+                f":{line}", f"has {len(cells)} fields, but the first line has {len(fields)}.", "Quote its cells."
+            )
         row = {key: cell.strip() for key, cell in zip(fields, cells, strict=False) if key}
         name = row.get("name", "")
         if not name or name in seen:

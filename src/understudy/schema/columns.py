@@ -650,15 +650,15 @@ def _writing_problems(column: Integer | Float) -> Iterator[Problem]:
         listed = ", ".join(f'"{mark}"' for mark in THOUSANDS)
         yield Problem(f"{here}.thousands", f"{shown(column.thousands)} must be one of {listed}.")
     elif column.thousands == (column.decimal or "."):
-        rule = f"{shown(column.thousands)} also stands before the decimals."
+        rule = f"{shown(column.thousands)} is also the decimal mark."
         yield Problem(f"{here}.thousands", rule, 'State another decimal, such as ",".')
     for key, said in (("prefix", column.prefix), ("suffix", column.suffix)):
         yield from text_problems(said, f"{here}.{key}")
         if isinstance(said, str) and any(character.isdecimal() for character in said):
-            yield Problem(f"{here}.{key}", f"{shown(said)} holds a digit.", "Digits belong to the numbers.")
+            yield Problem(f"{here}.{key}", f"{shown(said)} holds a digit.", "Leave digits to the numbers.")
         elif isinstance(said, str) and said != trimmed(said):
-            rule = f"{shown(said)} has white space at an end."
-            yield Problem(f"{here}.{key}", rule, "Drop it: spaces are understood.")
+            rule = f"{shown(said)} begins or ends with white space."
+            yield Problem(f"{here}.{key}", rule, "Remove the white space: spaces beside a number are ignored anyway.")
     if column.parentheses not in (True, False):
         yield Problem(f"{here}.parentheses", f"{shown(column.parentheses)} must be true or false.")
     yield from text_problems(column.measured_in, f"{here}.measured_in")
@@ -696,7 +696,7 @@ def _bin_problems(column: NumberColumn) -> Iterator[Problem]:
             problems = list(count_problems(bins.count, where, MOST_BINS))
             yield from problems
             if isinstance(bins, PrivateBins) and bins.by not in BIN_RULES:
-                rule = f"{shown(bins.by)} is no way to choose bins."
+                rule = f"{shown(bins.by)} is not a way to choose bins."
                 yield Problem(f"{where}.by", rule, suggest(str(bins.by), BIN_RULES))
             values = values_between(column)
             if not problems and isinstance(bins, UniformBins) and values is not None and bins.count > values:

@@ -219,7 +219,7 @@ def _table(statement: Sequence[Token], types: _Types) -> Iterator[_Declared]:
     body = _from_open(statement)
     if not body:
         line = statement[0].line
-        raise Misread(f":{line}", "creates a table without a list of columns.", "Columns stand in parentheses.")
+        raise Misread(f":{line}", "creates a table without a list of columns.", "List the columns in parentheses.")
     columns: dict[str, _Declared] = {}
     rules: list[list[Token]] = []
     for item in _items(body):

@@ -591,7 +591,7 @@ def _file(reader: Reader, tree: Tree) -> Dialect | None:
     names = reader.texts(fields["names"], "file.names") if "names" in fields else None
     multiline = reader.boolean(fields["multiline"], "file.multiline") if "multiline" in fields else None
     if header is False and "names" not in fields:
-        reader.refuse(fields["header"], "file.header", "is false, so names must say what the columns are called.")
+        reader.refuse(fields["header"], "file.header", "is false, so names must list the column names.")
         return None
     delimiter, encoding, decimal = texts
     # Without names a header is what every file has, and with them no header is what they mean.

@@ -186,7 +186,7 @@ def draft_schema(
 def _check_names(header: Sequence[tuple[str, str]], *, names_are_right: bool) -> None:
     odd = 0 if names_are_right else unlike_names([name for name, _ in header])
     if odd:
-        rule = f"{odd} of its {len(header)} columns have a name that looks like a value, appears twice or is absent."
+        rule = f"{odd} of its {len(header)} columns have a name that looks like a value, appears twice or is missing."
         fix = "If its first line is a row, give header=False with names=, one for each column."
         fix += " If these are names, give names_are_right=True."
         unlike = Problem("table", rule, fix)
@@ -246,7 +246,7 @@ def _unit_lines(likely: Sequence[str], unit: Unit | None) -> Iterator[str]:
         return
     if len(likely) > 1:
         yield f"# These may be ids, too: {', '.join(map(text_token, likely[1:]))}.\n"
-    why = f"{text_token(likely[0])} seems to tell people apart; if one row is all that anybody has, `unit: row`"
+    why = f"{text_token(likely[0])} seems to identify people; if nobody has more than one row, `unit: row`"
     yield f"unit: {{column: {text_token(likely[0])}, rows: {DECIDE}}}  # guess: {why}\n"
 
 
@@ -258,7 +258,7 @@ def _column(
         return
     stored = _kind_of(storage)
     if storage and stored is None:
-        yield f"  # Left out: {text_token(name)} has the type {text_token(storage)}, which no kind of column holds."
+        yield f"  # Left out: {text_token(name)} has the type {text_token(storage)}, which no kind of column can hold."
         return
     said = _merged(facts)
     storage = storage or next((fact.storage for fact in facts if fact.storage), "")

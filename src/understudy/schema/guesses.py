@@ -78,7 +78,7 @@ def _labels(labels: tuple[str, ...], why: str) -> Guess:
     return Guess({"kind": "category", "labels": labels, "ignore_case": True}, why)
 
 
-AN_ID = _left_out("by its name this is an id")
+AN_ID = _left_out("its name suggests an id")
 """What the name of a column that tells units apart suggests."""
 _FLAG = Guess({"kind": "boolean"}, "yes or no")
 _MILLION = 1_000_000
@@ -97,14 +97,14 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     (
         "comment|comments|remark|remarks|notes?|memo|free text|freetext|narrative|verbatim|transcript|bemerkung"
         "|kommentar|notiz|freitext|commentaire|remarque|comentario|observaciones",
-        _left_out("by its name this is free text"),
+        _left_out("its name suggests free text"),
     ),
     (
         "first name|last name|full name|middle name|given name|maiden name|family name|surname|forename|^name$"
         "|firstname|lastname|fullname|username|vorname|nachname|familienname|^nom$|prenom|^nombre$|apellido|apellidos"
         "|address|adresse|direccion|street|strasse|phone|telephone|telefon|telefono|mobile number|fax|e mail|email"
         "|mail|url|website|password|iban|passport|ip address|signature",
-        _left_out("by its name this tells people apart"),
+        _left_out("its name suggests that it identifies people"),
     ),
     (
         "(person|patient|household|record|case|family|unit|customer|client|account|encounter|visit|order|invoice"
@@ -567,7 +567,7 @@ def guess_of(name: str, storage: str = "", *, title: str = "", beside: Collectio
         return AN_ID
     words = words_of(name)
     if words in _PART_OF_A_NAME and any(words_of(other) in _OF_PEOPLE for other in beside):
-        return _left_out("beside the other names this tells people apart")
+        return _left_out("together with other columns it identifies people")
     found = _by_title(title) or _by_words(words) or (_by_words(words_of(title)) if title else None)
     if found is None and not storage and _CODE_LIKE.fullmatch(name.strip()):
         return CODED
@@ -585,7 +585,7 @@ def _stored(found: Guess | None, storage: str) -> Guess | None:
     if re.match(r"date|timestamp|time", storage):
         return _as_moment(found, storage)
     if found is None or found.kind in ("integer", "float"):
-        return _listed("text by its type")
+        return _listed("stored as text")
     return found
 
 

@@ -115,7 +115,7 @@ class Dialect:
             if given is not None and not isinstance(given, bool):
                 found.append(Problem(key, f"must be true or false, got {shown(given)}."))
         if self.header is False and self.names is None:
-            found.append(Problem("header", "is false, so names must say what the columns are called."))
+            found.append(Problem("header", "is false, so names must list the column names."))
         return found
 
     @property
@@ -129,8 +129,8 @@ def _delimiter_problems(delimiter: object) -> list[Problem]:
         return []
     if isinstance(delimiter, str) and len(delimiter) == 1 and not _NO_DELIMITER.fullmatch(delimiter):
         return []
-    rule = f"must be one ASCII character that is no letter, digit, quote or line end, got {shown(delimiter)}."
-    return [Problem("delimiter", rule, f"Or one of the words {', '.join(WORDS)}.")]
+    rule = f"must be one ASCII character other than a letter, digit, quote or line end, got {shown(delimiter)}."
+    return [Problem("delimiter", rule, f"You may also give one of the words {', '.join(WORDS)}.")]
 
 
 def _names_problems(names: object) -> list[Problem]:
@@ -163,7 +163,7 @@ def _encoding_rule(encoding: object) -> str:
     except (LookupError, ValueError, TypeError):
         one_by_one = whole = ""
     if one_by_one != _ASCII + _ESCAPES or whole != _ASCII:
-        return f"{shown(encoding)} is neither UTF-16 nor an encoding in which ASCII is ASCII."
+        return f"{shown(encoding)} is neither UTF-16 nor an extension of ASCII."
     return ""
 
 

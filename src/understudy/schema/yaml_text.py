@@ -147,7 +147,7 @@ def _parsed(text: str, where: str) -> tuple[Tree, int]:
         rule = "holds an escape that names no character."
         raise SchemaError([Problem(where, rule, "Look for \\U with a number above 10FFFF.")]) from error
     if node is None:
-        raise SchemaError([Problem(where, "is empty.", "Run `understudy schema draft` for a start.")])
+        raise SchemaError([Problem(where, "is empty.", "Run `understudy schema draft` to start one.")])
     problems: list[Problem] = []
     tree = _tree(node, where, problems)
     if problems:
