@@ -83,14 +83,14 @@ def test_rates_means_and_quantiles(place: Workspace) -> None:
     ends = [mean[key] for key in ("population_low", "table_low", "estimate", "table_high", "population_high")]
     assert ends == sorted(ends)
     shown = run("pool", place.release, *asked)
-    assert "of which bins" in shown.words
+    assert "from the bins" in shown.words
     assert "quantile 0.5 of" in shown.words
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--share", "sex=F", "--where", "sex=F"), "needs --rate, --mean or --quantile. A share among some rows"),
+        (("--share", "sex=F", "--where", "sex=F"), "needs --rate, --mean or --quantile. For a share among some rows"),
         (("--where", "sex=F"), "needs --rate, --mean or --quantile"),
         (("--by", "sex"), "needs --rate, --mean or --quantile"),
         (("--quantile", "age"), "must be COLUMN=SHARE"),

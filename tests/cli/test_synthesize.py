@@ -201,7 +201,7 @@ def test_rows_are_protected_where_a_column_names_people(column: str, place: Work
 
 
 def test_an_ordinary_header_gives_no_warning(place: Workspace, tmp_path: Path) -> None:
-    assert "Look at this" not in run("schema", "check", place.schema, place.table).words
+    assert "Please check" not in run("schema", "check", place.schema, place.table).words
     assert "Warning" not in place.synthesize("--out", tmp_path / "plain", "--rows", 5).words
 
 

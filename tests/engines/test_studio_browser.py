@@ -44,7 +44,7 @@ def _budget_to_run(walker: Walker, method: str) -> None:
     walker.browser.until("document.getElementById('plan').innerText.includes('what matters to you')")
     walker.set_budget(9, "3")
     walker.browser.value(f"document.getElementById('method').value = {method!r}")
-    walker.click("Next: look at it once more")
+    walker.click("Next: review it")
     assert walker.look() == []
     walker.type("cap_epsilon", "4")
     walker.type("cap_delta", "1e-8")
@@ -58,7 +58,7 @@ def test_the_whole_way_on_the_demo_with_the_server_killed_in_mid_run(
     with Served(tmp_path) as served:
         walker = Walker(browser, served, width)
         assert walker.look() == []
-        walker.click("Begin with a table")
+        walker.click("Start with a table")
         assert walker.look() == []
         walker.click("Try it on the simulated table")
         assert walker.look() == []
@@ -95,8 +95,8 @@ def _what_is_confidential(walker: Walker) -> None:
     red = walker.browser.value("getComputedStyle(document.querySelector('.red')).backgroundColor")
     assert red == "rgb(176, 0, 32)"
     walker.click("Compare")
-    walker.browser.until("document.body.innerText.includes('To the confidential pages')", seconds=180)
-    walker.click("To the confidential pages")
+    walker.browser.until("document.body.innerText.includes('Go to the confidential pages')", seconds=180)
+    walker.click("Go to the confidential pages")
     walker.click("Open the confidential report")
     assert "NOT FOR RELEASE" in walker.words.upper()
 
@@ -108,7 +108,7 @@ def test_hostile_names_and_labels_stay_text(browser: Browser, tmp_path: Path, wi
     (tmp_path / "<b>odd & 'so'.csv").write_text(names + rows, encoding="utf-8")
     with Served(tmp_path) as served:
         walker = Walker(browser, served, width)
-        walker.click("Begin with a table")
+        walker.click("Start with a table")
         walker.browser.value("document.getElementById('table').selectedIndex = 1")
         walker.browser.value("document.querySelector('[name=names_are_right]').checked = true")
         walker.click("Read its header")
@@ -171,8 +171,8 @@ def test_methods_are_tried_side_by_side(browser: Browser, tmp_path: Path) -> Non
         walker.browser.value("document.querySelectorAll('[name^=try-]').forEach(e => e.checked = false)")
         walker.browser.value("document.querySelector('[name=try-independent]').checked = true")
         walker.click("Try them")
-        walker.browser.until("document.body.innerText.includes('Look at what came of it')", seconds=300)
-        walker.click("Look at what came of it")
+        walker.browser.until("document.body.innerText.includes('See the results')", seconds=300)
+        walker.click("See the results")
         assert walker.look() == []
         walker.click("Use independent")
         assert walker.browser.value("document.getElementById('method').value") == "independent"
@@ -186,7 +186,7 @@ def test_two_tabs_with_different_names_begin_one_run(browser: Browser, tmp_path:
         walker = Walker(browser, served, 1280)
         walker.click("Try it on the simulated table")
         walker.click("Next: the budget")
-        walker.click("Next: look at it once more")
+        walker.click("Next: review it")
         place, first = browser.value("location.pathname"), browser.tab
         walker.type("name", "mine")
         second = browser.open_tab()
@@ -198,7 +198,7 @@ def test_two_tabs_with_different_names_begin_one_run(browser: Browser, tmp_path:
         browser.tab = second
         walker.click("Charge ε = 1 and run")
         assert "the run 'mine' was begun after this page was shown" in walker.words
-        assert "At work now: mine" in walker.words
+        assert "Running now: mine" in walker.words
         assert browser.value("document.getElementById('name').value") == "yours"
         assert walker.look() == []
         browser.tab = first
@@ -246,7 +246,7 @@ def test_whoever_uses_the_keyboard_keeps_their_place(browser: Browser, tmp_path:
     (tmp_path / "people.csv").write_text("sex,age,married\n", encoding="utf-8")
     with Served(tmp_path) as served:
         walker = Walker(browser, served, 1280)
-        walker.click("Begin with a table")
+        walker.click("Start with a table")
         browser.value("document.getElementById('table').selectedIndex = 1")
         walker.click("Read its header")
         button = (

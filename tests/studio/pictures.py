@@ -44,7 +44,7 @@ def _walk(walker: Walker) -> None:
     walker.go(place.replace("budget", "methods"))
     keep("methods")
     walker.go(place)
-    walker.click("Next: look at it once more")
+    walker.click("Next: review it")
     walker.type("cap_epsilon", "3")
     walker.type("cap_delta", "1e-8")
     keep("confirm")

@@ -182,13 +182,13 @@ def test_what_was_shown_while_another_run_was_at_work_still_holds_when_it_ends(
 
 
 def test_a_run_that_is_at_work_is_named_before_anybody_confirms_another(client: Client, draft: str) -> None:
-    assert "At work now" not in client.get(f"{draft}/confirm").words
+    assert "Running now" not in client.get(f"{draft}/confirm").words
     run = client.post(f"{draft}/run", shown(client, draft, name="mine")).headers["location"]
     page = client.get(f"{draft}/confirm")
     if client.studio.runs.find(run.rpartition("/")[2]).working:
-        assert f'At work now: <a href="{run}">mine</a>' in page.text
+        assert f'Running now: <a href="{run}">mine</a>' in page.text
     ended(client)
-    assert "At work now" not in client.get(f"{draft}/confirm").words
+    assert "Running now" not in client.get(f"{draft}/confirm").words
 
 
 def test_what_was_typed_is_still_there_after_a_mistake(client: Client) -> None:
@@ -215,7 +215,7 @@ def test_the_name_of_a_run_that_failed_can_be_had_again(client: Client, draft: s
     assert client.until_done(run) == "failed"
     (folder / "gone.csv").rename(folder / "people.csv")
     refused = client.post(f"{draft}/run", shown(client, draft, name="mine"))
-    assert (refused.status, "take that run off the list" in refused.words) == (422, True)
+    assert (refused.status, "remove that run from the list" in refused.words) == (422, True)
     assert client.post(f"{run}/forget").status == 303
     assert client.post(f"{draft}/run", shown(client, draft, name="mine")).status == 303
     ended(client)

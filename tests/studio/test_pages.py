@@ -49,7 +49,7 @@ def client(folder: Path) -> Client:
 def test_home_asks_for_one_thing(client: Client) -> None:
     page = client.get("/")
     assert page.status == 200
-    assert "Begin with a table" in page.text
+    assert "Start with a table" in page.text
     assert "There is no release in this folder yet." in page.words
     assert "Nothing has been spent yet" in client.get("/accounts").words
 

@@ -244,9 +244,9 @@ def test_a_link_in_the_place_of_the_studios_folder_is_refused(tmp_path: Path) ->
 def test_a_studios_folder_that_others_can_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".understudy-studio").mkdir(mode=0o755)
     (tmp_path / ".understudy-studio").chmod(0o755)
-    with pytest.raises(us.errors.UsageError, match="not for you alone"):
+    with pytest.raises(us.errors.UsageError, match="open to other users"):
         _ = Workspace(tmp_path).kept
-    with pytest.raises(us.errors.UsageError, match="not for you alone"):
+    with pytest.raises(us.errors.UsageError, match="open to other users"):
         Client(tmp_path)
     assert Client(tmp_path, read_only=True).enter().get("/").status == 200
 

@@ -49,7 +49,7 @@ def test_the_first_page_is_there_within_a_second(started: tuple[subprocess.Popen
     assert status == 200
     status, page, _ = _answer(address.rpartition("/start/")[0] + "/", cookie.partition(";")[0])
     assert status == 200
-    assert "Begin with a table" in page
+    assert "Start with a table" in page
     if os.path.exists(f"/proc/{server.pid}/stat"):
         fields = Path(f"/proc/{server.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -79,7 +79,7 @@ def test_a_port_that_is_taken_is_refused(started: tuple[subprocess.Popen[str], s
     port = started[1].split(":")[2].split("/")[0]
     run = _studio(str(tmp_path), "--port", port)
     assert run.returncode == 2
-    assert "cannot be had" in run.stderr
+    assert "cannot be used" in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_port_that_is_taken_is_refused(started: tuple[subprocess.Popen[str], s
         (["--host", "0.0.0.0", "--password-file", "nothing"], "--address"),
         (["--host", "0.0.0.0", "--password-file", "nothing", "--address", "https://x.example"], "cannot be read"),
         (["--address", "https://x.example"], "--password-file"),
-        (["nowhere"], "is not there"),
+        (["nowhere"], "does not exist"),
     ],
 )
 def test_others_are_let_in_with_a_password_alone(words: list[str], why: str, tmp_path: Path) -> None:

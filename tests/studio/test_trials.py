@@ -148,7 +148,7 @@ def test_a_table_that_was_charged_for_is_never_taken_for_a_public_one(client: Cl
     answers = [client.post(f"{draft}/methods", form)]
     answers += [client.post("/tables", {"table": "people.csv", field: "public.csv"}) for field in ("like", "codebook")]
     for answer in answers:
-        assert (answer.status, "a release was made of" in answer.words) == (422, True), answer.words
+        assert (answer.status, "from which a release was made" in answer.words) == (422, True), answer.words
 
 
 def test_two_ways_to_name_a_database_mean_the_same(client: Client) -> None:

@@ -248,7 +248,7 @@ def _require_scores(found: "Comparison", out: Path) -> None:
     ends = {run.outcome.status for run in found.study.runs}
     if "done" in ends:
         return
-    kept = f"The study is kept in {out}. The same command tries again; --minutes and --memory may be larger."
+    kept = f"The study is kept in {out}. To try again, run the same command; you may raise --minutes and --memory."
     show_error("No run finished", [*(f"• {failure}" for failure in found.failures), kept])
     raise typer.Exit(4 if ends <= set(SHORT_OF) else 1)
 

@@ -209,7 +209,7 @@ Quantiles = Annotated[
 ]
 Given = Annotated[
     list[str] | None,
-    typer.Option("--where", metavar="COLUMN=VALUE[,…]", help="The rows that --rate, --mean and --quantile are about."),
+    typer.Option("--where", metavar="COLUMN=VALUE[,…]", help="Rows to which --rate, --mean and --quantile apply."),
 ]
 Groups = Annotated[
     str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups: one number for each of its labels.")
@@ -321,7 +321,7 @@ def _questions(
 
     given, by, level = about
     if (given or by) and not (rate or mean or quantile):
-        fix = "A share among some rows, or for each group, is asked for by --rate in place of --share."
+        fix = "For a share among some rows, or for each group, use --rate instead of --share."
         raise UsageError("--where" if given else "--by", "needs --rate, --mean or --quantile.", fix)
     where = given or None
     found = [("shares", MeasuredQuestion(conditions("--share", [one]), level=level)) for one in share or ()]
@@ -368,7 +368,7 @@ def _show_measured_model(place: Shell, model: "MeasuredModel") -> None:
         )
     header = ["coefficient", ">estimate", "in the private table", "in the population"]
     title = f"{model.formula} ({model.family}), measured as {model.question}"
-    place.table([*header, *(["of which bins"] if binned else [])], rows, title=title)
+    place.table([*header, *(["from the bins"] if binned else [])], rows, title=title)
 
 
 def _degrees(degrees: float | None) -> str:
@@ -384,7 +384,7 @@ def _show_numbers(place: Shell, numbers: "list[MeasuredNumber]") -> None:
         bins = [f"± {_plain(one.within_bins, 3)}"] if binned else []
         rows.append([one.named, _plain(one.estimate), table, population, *bins, one.question])
     header = ["number", ">estimate", "in the private table", "in the population"]
-    place.table([*header, *(["of which bins"] if binned else []), "measured as"], rows)
+    place.table([*header, *(["from the bins"] if binned else []), "measured as"], rows)
     for note in dict.fromkeys(note for one in numbers for note in one.notes):
         place.note(note)
 

@@ -257,7 +257,7 @@ def _show_verified(
     elif signer is not None:
         place.line(f"The folder claims to be signed by the key with fingerprint {signer}; check that with --key.")
     for part in cast(list[str], document["unchecked"]):
-        place.line(f"Not checked, because there is too much of it: {part}. Check it with --everything.")
+        place.line(f"Not checked, because it would take too long: {part}. Check it with --everything.")
     for part in cast(list[str], document["believed"]):
         place.line(f"Stated by the folder and not checked: {part}.")
     place.line(statement.promise)

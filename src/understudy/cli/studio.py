@@ -27,7 +27,7 @@ def studio(
     ] = False,
     host: Annotated[
         str | None,
-        typer.Option("--host", help="Listen for others, behind a proxy that speaks TLS; needs --password-file."),
+        typer.Option("--host", help="Address to listen on, behind a proxy that speaks TLS; needs --password-file."),
     ] = None,
     password_file: Annotated[
         Path | None, typer.Option("--password-file", help="File with the hashed password.")
@@ -69,7 +69,7 @@ def _check(host: str | None, password_file: Path | None, address: str) -> None:
     if host is not None and password_file is None:
         raise UsageError("--host", "lets others reach the studio.", "Give --password-file too.")
     if host is not None and not address:
-        raise UsageError("--host", "needs the address that others open.", "Give --address https://NAME too.")
+        raise UsageError("--host", "needs the address that others use.", "Give --address https://NAME too.")
     if address and password_file is None:
         raise UsageError("--address", "is for a studio that others reach.", "Give --host and --password-file too.")
 
@@ -81,7 +81,7 @@ def _require_outside(folder: Path) -> None:
     try:
         refuse_release_folder(folder)
     except UsageError as error:
-        raise UsageError("folder", error.problem.rule, "Name the folder that the release lies in.") from error
+        raise UsageError("folder", error.problem.rule, "Name the folder that contains the release.") from error
 
 
 def _require_extra() -> None:
@@ -108,12 +108,12 @@ def _write_password(place: Shell, path: Path) -> None:
     check_free(path)
     password = str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
     if len(password) < 12:
-        raise UsageError("password", "is too short.", "Take at least 12 characters.")
+        raise UsageError("password", "is too short.", "Use at least 12 characters.")
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(f"{hashed(password)}\n")
     except OSError as error:
         raise UsageError(
-            "--make-password", f"{str(path)!r} cannot be made.", "Name a file that is not there."
+            "--make-password", f"{str(path)!r} cannot be created.", "Name a file that does not exist yet."
         ) from error
     place.line(f"Wrote {path}. Give it as --password-file, with --host and --address.")

@@ -119,7 +119,7 @@ def _check_rows_file(path: Path | None, schema: "Schema", rows: int | None, out:
     from understudy.release.release import check_rows_file
 
     if rows is None and path.suffix.lower() == WORKBOOK:
-        rule = "a sheet holds 1,048,575 rows, and how many there will be is known after the run only."
+        rule = "a sheet holds 1,048,575 rows, and the number of synthetic rows is known only after the run."
         raise UsageError("--rows-file", rule, "Give --rows too, or another suffix.")
     if out.absolute() in (path.absolute(), *path.absolute().parents):
         rule = "lies in the release folder, which holds what was released and nothing else."
@@ -158,7 +158,7 @@ def _planned(
     drowned = "" if made is None else drowned_remark(made, rows_hint or LARGE_TABLE)
     found += [drowned] if drowned else []
     if found and not yes:
-        raise UsageError("budget", " ".join(found), "Change it, or give --yes if that is what you want.")
+        raise UsageError("budget", " ".join(found), "Change the budget, or give --yes if that is what you want.")
     return None if made is None else made.seconds
 
 
@@ -207,7 +207,7 @@ def show_release(
         _show_account(place, release, ledger, resumed=resumed)
     show_check(place, statement)
     for odd in statement.odd:
-        place.line(f"Look at this: {odd.text}")
+        place.line(f"Please check: {odd.text}")
     if any(odd.meaning in UNREAD for odd in statement.odd):
         place.note(READING)
     if statement.left_out:
@@ -227,7 +227,7 @@ def show_check(place: Shell, statement: "Statement") -> None:
     furthest = max(check.distances, key=lambda one: one.upper, default=None)
     if furthest is not None and not check.verdicts:
         name, bounds = " × ".join(furthest.columns), f"{furthest.lower:.3f} to {furthest.upper:.3f}"
-        place.line(f"Largest distance from the private table that agrees with the check: {bounds} ({name}).")
+        place.line(f"Largest distance from the private table that is consistent with the check: {bounds} ({name}).")
 
 
 MOST_STEPS = 40
@@ -310,7 +310,7 @@ def _needed(plan: "Plan", rows: str) -> list[list[str]]:
     """Memory and time, each with its other end where noisy answers decide."""
     lines = [["memory", f"about {size_text(plan.bytes)} beyond the program itself, for {rows}"]]
     if plan.limit_bytes > plan.bytes:
-        lines.append(["", f"at most {size_text(plan.limit_bytes)}; --memory must allow that much"])
+        lines.append(["", f"at most {size_text(plan.limit_bytes)}; --memory must be at least that"])
     if plan.temporary_bytes:
         lines.append(["disk", f"about {size_text(plan.temporary_bytes)} of codes in a temporary file without a name"])
     lines.append(["time", f"about {plan.seconds:,.1f} CPU s"])

@@ -158,7 +158,7 @@ def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> Stud
         return known  # a second press of the button
     Confirmation.of(studio, draft, text, choices).check(confirmed, studio)
     if known is not None:
-        fix = "Choose another one, or take that run off the list if it came to no release."
+        fix = "Choose another one, or remove that run from the list if it made no release."
         raise us.errors.UsageError("name", f"{name!r} is the name of another run.", fix)
     if _exists(workspace, name):
         raise us.errors.UsageError("name", f"{name!r} exists and is never overwritten.", "Choose another name.")
@@ -192,7 +192,7 @@ def _dataset(workspace: Workspace, draft: DraftTable, choices: Choices, form: Ma
     if chosen in known:
         return chosen
     if chosen:
-        raise us.errors.UsageError("dataset", "is not in the ledger.", "Choose one of the list.")
+        raise us.errors.UsageError("dataset", "is not in the ledger.", "Choose one from the list.")
     cap, name = _cap(choices, form), _free_dataset(draft, dict.fromkeys(known))
     if ledger is None:
         us.Ledger.create(workspace.ledger_path, name, cap)

@@ -201,7 +201,9 @@ def _named_by(address: str) -> tuple[bool, str]:
         host, parts, port = "", urlsplit(""), None
     plain = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme not in ("http", "https") or not host or not plain:
-        raise us.errors.UsageError("address", "must be like https://studio.agency.example.", "Name the proxy's own.")
+        raise us.errors.UsageError(
+            "address", "must be like https://studio.agency.example.", "Give the address at which the proxy is reached."
+        )
     name = f"[{host}]" if ":" in host else host
     usual = port is None or (parts.scheme, port) in (("http", 80), ("https", 443))
     return parts.scheme == "https", name if usual else f"{name}:{port}"
@@ -257,7 +259,7 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - its words may hold anything, so nobody gets to see them
             if not begun:
                 fault = (
-                    f"Something went wrong in the studio itself ({type(error).__name__}). No more details are known."
+                    f"Something went wrong in the studio itself ({type(error).__name__}). No further details are known."
                 )
                 await self._refuse(sending, 500, fault)
 

@@ -115,7 +115,9 @@ def _start(studio: Studio, request: Request) -> Response:
         raise RefusedRequest(405, "This cannot be done here.")
     cookie = studio.doors.enter_by_token(request.path_params["token"])
     if cookie is None:
-        raise RefusedRequest(401, "This address was used already, or is not from this start. Start the studio again.")
+        raise RefusedRequest(
+            401, "This address was used already, or belongs to an earlier start. Start the studio again."
+        )
     answer = studio.page(request, "entered.html")
     answer.headers["set-cookie"] = cookie
     return answer
@@ -169,11 +171,11 @@ def _begun(studio: Studio, form: Mapping[str, str]) -> DraftTable:
 
 def check_is_public(studio: Studio, what: str, location: str, private: str) -> None:
     """Raises if a file whose rows are about to be read is the private table, or one that a release was charged for."""
-    same, fix = studio.workspace.same_file, "Its rows must not be read. Take another one."
+    same, fix = studio.workspace.same_file, "Its rows must not be read. Choose another one."
     if same(location, private):
         raise us.errors.UsageError(what, "is the private table itself.", fix)
     if any(run.kind == "release" and same(location, str(run.settings.get("table", ""))) for run in studio.runs.all()):
-        raise us.errors.UsageError(what, "is a table that a release was made of, and so a private one.", fix)
+        raise us.errors.UsageError(what, "is a table from which a release was made, and so a private one.", fix)
 
 
 def _drafted(studio: Studio, location: str, form: Mapping[str, str], *, names_are_right: bool) -> str:
@@ -314,7 +316,7 @@ def _chosen(draft: DraftTable, form: Mapping[str, str]) -> Choices:
     matter = tuple(name for number, name in enumerate(_names(draft)) if form.get(f"matter-{number}"))
     if len(matter) > words.MOST_MATTER:
         rule = f"at most {words.MOST_MATTER} columns can be looked at together."
-        raise us.errors.UsageError("what matters", rule, "Take the marks off some.")
+        raise us.errors.UsageError("what matters", rule, "Clear some of the boxes.")
     return Choices(epsilon, delta, form.get("method", "auto")[:40], int(rows) if rows else None, matter)
 
 

@@ -42,7 +42,7 @@ OTHER_WORDS = {
     "trial": {"measure": "Trying the methods on rows that are not private"},
 }
 STANDINGS = {
-    "working": "At work",
+    "working": "Running",
     "released": "Done",
     "compared": "Done",
     "tried": "Done",
@@ -169,7 +169,7 @@ class Runs:
             except FileExistsError:
                 known = _run_at(place)
                 if known is None:  # its server was killed, or is just at it
-                    rule = f"{settings['name']!r} was begun and left half-made."
+                    rule = f"{settings['name']!r} was begun but never finished."
                     raise us.errors.UsageError("name", rule, "Choose another one.") from None
                 return known
             (place / "schema.yaml").write_text(schema_text, encoding="utf-8", newline="")
@@ -264,7 +264,7 @@ def _lock(lock: int) -> None:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() > deadline:
-                raise us.errors.UsageError("run", "is at work already.", "Look at it.") from error
+                raise us.errors.UsageError("run", "is already running.", "Look at it.") from error
             time.sleep(0.01)
 
 

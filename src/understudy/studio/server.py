@@ -89,7 +89,7 @@ def listening(host: str, port: int) -> socket.socket:
         taken.listen(128)  # whoever opens the address at once waits until somebody answers
     except OSError as error:
         taken.close()
-        raise us.errors.UsageError("port", f"{port} cannot be had on this machine.", "Choose another one.") from error
+        raise us.errors.UsageError("port", f"{port} cannot be used on this machine.", "Choose another one.") from error
     return taken
 
 

@@ -146,7 +146,7 @@ def _charges(ledger: Any) -> list[dict[str, str]]:
             "run": one.run[:8],
             "method": one.method,
             "claim": str(us.Cost(epsilon=one.budget_epsilon, delta=one.budget_delta)),
-            "state": outcomes.get(one.run, "interrupted or at work"),
+            "state": outcomes.get(one.run, "interrupted or still running"),
         }
         for one in entries
         if one.kind == "charge"
@@ -198,7 +198,7 @@ def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, 
     asked = [int(one) for one in request.query_params.getlist("column") if one.isdecimal() and len(one) < 6]
     names, told, table = [columns[one] for one in asked if one < len(columns)], "", ""
     if len(names) > _MOST_ASKED:
-        told = f"At most {_MOST_ASKED} columns can be counted together. Take the marks off some."
+        told = f"At most {_MOST_ASKED} columns can be counted together. Clear some of the boxes."
     elif names:
         try:
             table = _as_table(release.stats(names), f"Counts of {', '.join(names)}, with their errors")

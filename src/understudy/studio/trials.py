@@ -86,7 +86,7 @@ def _possible(draft: DraftTable) -> tuple[dict[str, dict[str, str]], str]:
 def _begun(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> StudioRun:
     methods = [name for name, said in _possible(draft)[0].items() if form.get(f"try-{name}") and not said["why"]]
     if not methods:
-        raise us.errors.UsageError("methods", "none of those that can be run is chosen.", "Choose two or three.")
+        raise us.errors.UsageError("methods", "must include one that can be run.", "Choose two or three.")
     table = _public_table(studio, draft, form)
     choices = draft.choices
     settings: dict[str, Any] = {

@@ -203,10 +203,10 @@ class Workspace:
             UsageError: if there is no such folder.
         """
         if not root.is_dir():
-            raise us.errors.UsageError("folder", f"{str(root)!r} is not there.", "Name a folder that exists.")
+            raise us.errors.UsageError("folder", f"{str(root)!r} does not exist.", "Name a folder that exists.")
         self.root = root.resolve()
         if "::" in str(self.root) or set(str(self.root)) & _SPECIAL:
-            rule = f"{str(self.root)!r} has characters that stand for something else in the names of tables."
+            rule = f"{str(self.root)!r} contains characters that have a special meaning in names of tables."
             raise us.errors.UsageError(
                 "folder", rule, "Name a folder without ::, *, ?, brackets, braces and backslashes."
             )
@@ -228,7 +228,7 @@ class Workspace:
         facts = place.stat()
         if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
             fix = "Confidential files are kept there. If it is yours: chmod 700. If it is not: remove it."
-            raise us.errors.UsageError(KEPT, "is not for you alone.", fix)
+            raise us.errors.UsageError(KEPT, "is open to other users.", fix)
         return place
 
     def tables(self) -> list[str]:
