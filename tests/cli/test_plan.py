@@ -107,7 +107,7 @@ def test_plan_says_which_codes_are_counted_at_their_most(schema: Path) -> None:
     schema.write_text(rare, encoding="utf-8")
     notes = json.loads(run(*words).out)["notes"]
     assert [note for note in notes if "are fixed by" in note] == [
-        "Codes of region are fixed by noisy answers first; this plan counts the most that there can be."
+        "Codes of region are fixed by noisy answers first; this plan assumes the largest possible number of codes."
     ]
 
 

@@ -87,7 +87,7 @@ def test_a_release_left_by_a_kill_is_put_in_place_and_paid_once(
 ) -> None:
     status, said = _told(_start(ledger, *killed, *more))
     assert status == 0, said
-    assert ("was complete but not in place" in said) == (not more)
+    assert ("was complete but had not been moved into place" in said) == (not more)
     assert "Charged to" not in said
     _is_finished(ledger, killed)
 

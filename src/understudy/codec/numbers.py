@@ -520,7 +520,7 @@ class KindCodec:
         if self._size.axis.number(text) is None:
             return ""
         (code,) = self.encode(pa.array([text], pa.string())).tolist()
-        return f'It holds kinds of numbers: ask for "{self.describe(code)}".'
+        return f'Its codes stand for kinds of numbers: ask for "{self.describe(code)}".'
 
 
 def _kind_layout(kinds: int, size: Layout) -> Layout:

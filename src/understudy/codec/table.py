@@ -543,7 +543,7 @@ class _Odd(enum.Enum):
     """What becomes of a value that cannot be read in a column with neither missing nor other."""
 
     CODED = "it has a code of its own"
-    LEFT_OUT = "it has none, and its row is left out"
+    LEFT_OUT = "it has none, so its row is left out"
     JUDGED = "it has a code of its own, in every column without other, beside one for missing"
 
 

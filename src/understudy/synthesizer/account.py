@@ -425,8 +425,8 @@ def place_waiting(
         record.tidy(target)
         if refused is None:
             return True
-        rule = "holds the release of an earlier run, which was complete but not in place, and is now in place."
-        fix = f"Look at it, and name another folder for another release. Not the same: {refused.problem.rule}"
+        rule = "holds the release of an earlier run, which was complete and is now in place."
+        fix = f"Check it, and name another folder for another release. The two runs differ: {refused.problem.rule}"
         raise UsageError(f"output {str(target)!r}", rule, fix)
     return False
 

@@ -97,7 +97,7 @@ def _check_arguments(
 ) -> None:
     """Raises unless what is given goes together."""
     if epsilon is not None and not rows:
-        raise UsageError("epsilon", "pays for a look at the rows.", "Give rows=True too.")
+        raise UsageError("epsilon", "pays for a noisy look at the rows.", "Give rows=True too.")
     if epsilon is None:
         for name, given in (("delta", delta or None), ("ledger", ledger), ("dataset", dataset)):
             if given is not None:

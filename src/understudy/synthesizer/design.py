@@ -365,7 +365,7 @@ def plan(
     notes = list(whole.notes)
     if design.preparation:
         fixed = f"Codes of {', '.join(design.preparation)} are fixed by noisy answers first"
-        notes.append(f"{fixed}; this plan counts the most that there can be.")
+        notes.append(f"{fixed}; this plan assumes the largest possible number of codes.")
     remarks = [*hazards(budget, schema.unit, rows_hint), drowned_remark(design.plan, rows_hint)]
     told = [] if data is None else [_outside(data, schema, whole)]
     return replace(whole, notes=(*notes, *(remark for remark in remarks if remark), *told))

@@ -131,7 +131,10 @@ class RunSettings:
     _environment: Environment | None = None
 
 
-PLACED = "The release of an earlier run with these settings was complete but not in place; now it is. No new charge."
+PLACED = (
+    "The release of an earlier run with these settings was complete but had not been moved into place; it is there "
+    "now. Nothing more was charged."
+)
 _Given = ParamSpec("_Given")
 
 
