@@ -324,7 +324,7 @@ def _columns(facts: CardFacts) -> Section:
     figures = tuple(_column(one, notes.get(one.column), usual) for one in facts.one_ways)
     if figures:
         numbers = _as_data(facts.one_ways)
-        told = f"{_capital(usual)}, unless said otherwise. Thin lines hold 95 % of what the noise does to each bar."
+        told = f"{_capital(usual)}, unless said otherwise. Each thin line covers 95 % of the noise of its bar."
         told += " Values that could not be read are shown where the noise does not hide them."
         link = Link("Numbers of these pictures (CSV)", numbers)
         blocks += [Paragraph(told), *long_gallery(figures[:MOST_FIGURES]), link]
@@ -335,7 +335,7 @@ def _columns(facts: CardFacts) -> Section:
         blocks.append(Paragraph("Please check the following, estimated from the noisy answers:", strong=True))
         blocks.append(BulletList(odd[:MOST_SECTION_TABLES]))
     if not blocks:
-        blocks.append(Paragraph("There is no column."))
+        blocks.append(Paragraph("There are no columns."))
     return Section(
         "Columns", "What does each column hold, and how far off may the counts be?", tuple(blocks), "columns"
     )
@@ -384,8 +384,8 @@ def _pairs(facts: CardFacts) -> tuple[Section, ...]:
         summary = f"{len(cells):,} of {math.comb(len(names), 2):,} pairs of columns were measured together."
         chart = Matrix("Pairs measured together", names, names, tuple(cells), top, summary=summary, unit="share")
         remark = (
-            "Blank: never measured together. Framed: measured, but no bound is known. Shades: the largest "
-            "share of records that the model may put into a wrong cell of the pair, with 95 % confidence."
+            "Blank cells were never measured together; framed cells were, but no bound is known. Shades show the "
+            "largest share of records that the model may put into a wrong cell of the pair, with 95 % confidence."
         )
         others = [line for line in facts.together if not line.startswith(MEASURED_TOGETHER)]
         blocks = [Paragraph(" ".join(others)), Figure(chart, remark=remark), _bounds(facts.pairs)]
@@ -401,8 +401,8 @@ def _bounds(pairs: tuple[MeasuredPair, ...]) -> FoldedBlocks:
         (f"{pair.first} × {pair.second}", "not known" if pair.misplaced is None else percent(pair.misplaced))
         for pair in order[:MOST_SECTION_TABLES]
     )
-    more = "" if len(rows) == len(order) else f" The first {len(rows)} of {len(order):,}."
-    table = TextTable(("Pair", MISPLACED), rows, f"The least certain first.{more}", frozenset({MISPLACED}))
+    more = "" if len(rows) == len(order) else f" Only the first {len(rows)} of {len(order):,} are listed."
+    table = TextTable(("Pair", MISPLACED), rows, f"The least certain pairs come first.{more}", frozenset({MISPLACED}))
     return FoldedBlocks("The same as a table", (table,))
 
 
@@ -442,7 +442,7 @@ def _measured(facts: CardFacts) -> tuple[Block, ...]:
         TextTable(
             ("Question", "Kind", "Cells", "Noise", "95 % of cells within", MISPLACED),
             rows,
-            caption="Every query put to the private table. What is not listed was never looked at.",
+            caption="These are all the queries put to the private table; nothing else in it was looked at.",
             numeric=frozenset({"Cells", "95 % of cells within", MISPLACED}),
         )
     ]

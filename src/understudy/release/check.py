@@ -114,7 +114,7 @@ class CheckPlan:
         number = isinstance(share, int | float) and not isinstance(share, bool)
         if not number or not 0 < float(share) <= MOST_SHARE:  # type: ignore[arg-type]
             rule = f"must be a number above 0 and at most {MOST_SHARE}, got {share!r}."
-            raise UsageError("check_share", rule, "Usual is 0.05: five per cent of the budget for the check.")
+            raise UsageError("check_share", rule, "0.05 is usual: five per cent of the budget pays for the check.")
         require_criteria(criteria, schema, domain)
         named = dict.fromkeys(clique for one in criteria for clique in one.cliques(schema, domain))
         others = [clique for clique in _public_tables(domain, digest) if clique not in named]

@@ -62,7 +62,7 @@ class Criterion:
             named = len(self.tables) == 1 and 1 <= len(self.tables[0]) <= 2 and len(self.values) == len(self.tables[0])
         named = named and len(set(self.tables)) == len(self.tables) and sum(map(len, self.values)) <= MOST_VALUES
         if self.kind not in KINDS or not 0 < self.within < 1 or not named or (self.values and self.kind != "share_of"):
-            raise UsageError("criterion", "does not have the form of one.", "See docs/check.md.")
+            raise UsageError("criterion", "does not have the form of a criterion.", "See docs/check.md.")
 
     @property
     def text(self) -> str:

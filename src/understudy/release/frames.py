@@ -299,7 +299,7 @@ def _for_sheet(values: pa.ChunkedArray) -> list[Any]:
 
 def _sheet_value(one: Any) -> Any:
     if isinstance(one, str) and len(one) > _LONGEST_CELL:
-        rule = f"holds a label of more than {_LONGEST_CELL:,} characters, which a sheet would cut off."
+        rule = f"holds a label of more than {_LONGEST_CELL:,} characters, which a sheet would truncate."
         raise UsageError("output", rule, "Write Parquet or CSV.")
     if isinstance(one, dt.date):  # and a moment, which is one too
         day = one.date() if isinstance(one, dt.datetime) else one

@@ -45,7 +45,7 @@ def private_columns(fitted: Fitted) -> tuple[str, ...]:
     parts = set(model.chain.private)
     names = [column.name for column in fitted.codec.schema.modelled if parts & set(code_names(column))]
     if any(not set(code_names(fitted.codec.schema.column(name))) <= parts for name in names):
-        raise UsageError("label", "a split column is private in part only, so it cannot be written.")
+        raise UsageError("label", "a split column is only partly private, so it cannot be written.")
     return tuple(names)
 
 

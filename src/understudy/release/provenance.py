@@ -150,7 +150,7 @@ def check_signature(folder: Path, key: Path, *, everything: bool = False) -> lis
         rule = f"was made with another key, of fingerprint {found.key}."
         return [Problem(SIGNATURE, rule, "Ask the publisher for the key, by another channel than that of the folder.")]
     if not _is_signed_by(found, public):
-        return [Problem(SIGNATURE, "was altered, or forged: it does not fit the key.", _FIX)]
+        return [Problem(SIGNATURE, "was altered or forged: it does not match the key.", _FIX)]
     try:
         now = _digests(folder, MOST_LISTED_FILE_BYTES if everything else FILE_BYTES)
     except ReleaseError as error:
@@ -222,7 +222,7 @@ def _private_key(place: Path) -> "Ed25519PrivateKey":
         rule = f"{str(place)!r} holds no private key in PEM form."
         raise UsageError("key", rule, "Make one with new_key=FILE.") from error
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise UsageError("key", f"{str(place)!r} is no Ed25519 key.", "Make one with new_key=FILE.")
+        raise UsageError("key", f"{str(place)!r} is not an Ed25519 key.", "Make one with new_key=FILE.")
     return cast("Ed25519PrivateKey", key)
 
 
@@ -235,7 +235,7 @@ def _public_key(place: Path) -> "Ed25519PublicKey":
         fix = "Ask the publisher for the public key; a private one must not be given away."
         raise UsageError("key", f"{str(place)!r} holds no public key in PEM form.", fix) from error
     if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise UsageError("key", f"{str(place)!r} is no Ed25519 key.", "Ask the publisher for the right one.")
+        raise UsageError("key", f"{str(place)!r} is not an Ed25519 key.", "Ask the publisher for the right one.")
     return cast("Ed25519PublicKey", key)
 
 

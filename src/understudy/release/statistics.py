@@ -397,7 +397,7 @@ def table_statistics(fits: Sequence["Fitted"], asked: Sequence[str]) -> pa.Table
     known = [model_counts(fitted.model, columns) for fitted in fits]
     estimates = [one for one in known if one is not None]
     if sums is None and len(estimates) < len(known):
-        rule = "was not measured, and the model is too tangled to be asked for it."
+        rule = "was not measured, and the model has too many connected columns to compute it."
         raise UsageError(f"table {' × '.join(columns)}", rule, "Count it in the rows, without an error bar.")
     estimate = np.mean(estimates, axis=0) if len(estimates) == len(known) else None
     return _table(codec, columns, (np.arange(cells), sums, estimate), _basis(sums, " × ".join(columns)))

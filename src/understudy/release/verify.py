@@ -512,7 +512,7 @@ def _check_planned(
         return []
     if list(costs) == [charge.cost for charge in statement.charges]:
         return []
-    rule = "is not so: the plan of this method, schema and budget does not fix these queries at these costs."
+    rule = "is not true: the plan of this method, schema and budget does not fix these queries at these costs."
     return [Problem(f"{NAME}: as_planned", rule, DISTRUST)]
 
 
