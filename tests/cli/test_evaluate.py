@@ -86,7 +86,7 @@ def test_nothing_is_written_into_a_release(place: Workspace) -> None:
         (("--set", "pmse=3"), "METRIC.OPTION=VALUE"),
         (("--set", "pmse.nul=3"), "is not an option"),
         (("--formula", "wage ~ age"), "is not a column"),
-        (("--metric", "rules", "--set", "pmse.draws=3"), "not asked for"),
+        (("--metric", "rules", "--set", "pmse.draws=3"), "not requested"),
         (("--seed", "-1"), "seed"),
         (("--metric", "rules", "--formula", "income ~ age"), "is for regression and ci_overlap"),
         (("--metric", "regression"), "metric 'regression' fits a model, and none is given. Give formula"),

@@ -39,7 +39,7 @@ LARGE = replace(
         ({"rows": 0}, "rows"),
         ({"public": "nowhere.csv"}, "none of these methods"),
         ({"methods": ["aim"], "delta": 1e-9, "public": "nowhere.csv"}, "no such file"),
-        ({"metrics": ["marginals"], "options": {"specks": {"terms": "main"}}}, "not asked for"),
+        ({"metrics": ["marginals"], "options": {"specks": {"terms": "main"}}}, "not requested"),
         ({"options": {"marginals": {"way": 2}}}, "not an option"),
         ({"options": {"marginals": {"ways": object()}}}, "must be text"),
         ({"formula": "age ~ sex"}, "regression"),

@@ -110,7 +110,7 @@ def test_mistakes_come_first() -> None:
         us.evaluate(nothing, nothing, mixed(), metrics=[])
     with pytest.raises(UsageError, match="twice"):
         us.evaluate(nothing, nothing, mixed(), metrics=["rules", "rules"])
-    with pytest.raises(UsageError, match="not asked for"):
+    with pytest.raises(UsageError, match="not requested"):
         us.evaluate(nothing, nothing, mixed(), metrics=["rules"], options={"pmse": {}})
     with pytest.raises(UsageError, match="is not a column"):
         us.evaluate(nothing, nothing, mixed(), formula="wage ~ age")

@@ -81,7 +81,7 @@ class MeasuredNumber:
             f"{low:.4g} … {high:.4g}"
             for low, high in ((self.table_low, self.table_high), (self.population_low, self.population_high))
         )
-        bins = f", of it ± {self.within_bins:.3g} for bins" if self.within_bins else ""
+        bins = f", ± {self.within_bins:.3g} of it due to bins" if self.within_bins else ""
         return (
             f"{self.named}: {self.estimate:.4g}; in the private table {table}, in the population {population} "
             f"({100 * self.level:g} % intervals{bins}; measured as {self.question})"
@@ -313,11 +313,12 @@ def notes_on_rows(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
     notes = []
     if unit.column is not None:
         notes.append(
-            f"Up to {unit.rows} rows of one {unit.column} count; the population interval treats rows as independent."
+            f"Up to {unit.rows} rows of one {unit.column} are counted; "
+            "the population interval treats rows as independent."
         )
     odd = [one.text for one in release.statement.odd if one.column in columns]
     if odd:
-        notes += [*odd, "A share is taken of all rows, including those whose value is missing or could not be read."]
+        notes += [*odd, "Shares are of all rows, including those whose value is missing or could not be read."]
     return tuple(notes)
 
 

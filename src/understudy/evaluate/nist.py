@@ -589,7 +589,7 @@ class Nist(Metric):
         clustering: Outcome = float(MOST * agreement.mean()) if len(agreement) else _few_columns(self.include_last)
         classification: Outcome = conjunction_score(real, theirs)
         if not (real > 0).all():
-            classification = Unavailable("a kept test fits no row of this original")
+            classification = Unavailable("a kept test matches no row of this original")
         ours: dict[str, City] = {}
         others: dict[str, City] = {}
         missing = [name for name in (self.sex, self.city, self.wage) if name not in challenge_columns(original)]

@@ -84,17 +84,17 @@ SPOKEN = {
     "specks.logistic": "how far a regression separates the tables",
     "specks.cart": "how far a tree separates the tables",
     "specks.legacy": "the regression's separation as a published script computes it",
-    "pmse.logistic_ratio": "regression, times what chance does",
+    "pmse.logistic_ratio": "regression, as a multiple of chance",
     "pmse.logistic_raw": "regression, mean squared propensity",
     "pmse.logistic_standardised": "regression, standard deviations from chance",
-    "pmse.cart_ratio": "tree, times what chance does",
+    "pmse.cart_ratio": "tree, as a multiple of chance",
     "pmse.cart_raw": "tree, mean squared propensity",
     "pmse.cart_standardised": "tree, standard deviations from chance",
     "classifiers.forest_specks": "how far a forest separates the tables",
-    "classifiers.forest_pmse_ratio": "forest, times what chance does",
+    "classifiers.forest_pmse_ratio": "forest, as a multiple of chance",
     "classifiers.forest_pmse_raw": "forest, mean squared propensity",
     "classifiers.svm_specks": "how far a support vector machine separates the tables",
-    "classifiers.svm_pmse_ratio": "support vector machine, times what chance does",
+    "classifiers.svm_pmse_ratio": "support vector machine, as a multiple of chance",
     "classifiers.svm_pmse_raw": "support vector machine, mean squared propensity",
     "chi2.at_5_percent": "tests with the same verdict, 5 % level",
     "chi2.at_1_percent": "tests with the same verdict, 1 % level",
@@ -172,8 +172,8 @@ def _summary(evaluation: Evaluation) -> Section:
         Paragraph(_in_words(cards), strong=True),
         Verdicts(cards),
         Paragraph(
-            "The left end of a bar is the score of two random halves of the real table (fresh real rows), the right "
-            "end that of real columns each drawn by itself (for single columns: of all values equally often)."
+            "The left end of a bar is the score of two random halves of the real table (fresh real rows); the right "
+            "end is that of real columns drawn independently (for single columns, that of equally frequent values)."
         ),
         FoldedBlocks("What the yardstick is", (Paragraph(YARDSTICK),)),
     ]
@@ -425,7 +425,7 @@ def _columns(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
     if len(figures) > MOST_FIGURES:
         title = f"{len(figures) - MOST_FIGURES:,} more columns, which are closer"
         blocks.append(FoldedBlocks(title, (Gallery(tuple(figures[MOST_FIGURES:])),)))
-    question = "Does each column have the same values as often? The furthest off first."
+    question = "Does each column have the same values as often? The columns that are furthest off come first."
     return (Section("Columns", question, tuple(blocks), "columns"),)
 
 
@@ -501,7 +501,11 @@ def _furthest(records: Sequence[Mapping[str, object]]) -> TextTable:
         )
         for row in records[:MOST_FURTHEST]
     )
-    caption = "The pairs that are furthest off." if len(records) > len(rows) else "All pairs, the furthest off first."
+    caption = (
+        "Only the pairs that are furthest off are listed."
+        if len(records) > len(rows)
+        else "All pairs are listed, the furthest off first."
+    )
     return TextTable(header, rows, caption, frozenset(header[1:]))
 
 
@@ -661,7 +665,7 @@ def _models(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         numbers_of = None if None in made else cast(tuple[float, float, float], made)
         rows.append(IntervalRow(str(row["coefficient"]), cast(tuple[float, float, float], real), numbers_of))
     every = details[0].table.num_rows
-    shown = f" Drawn: the {len(rows)} of {every:,} that agree least." if len(rows) < every else ""
+    shown = f" Only the {len(rows)} of {every:,} that agree least are drawn." if len(rows) < every else ""
     text = f"{' '.join(result.notes[:1])} Coefficients with their 95 % intervals, smallest overlap first.{shown}"
     blocks: list[Block] = [Paragraph(text.strip())]
     for alone in (row for row in rows if row.name == INTERCEPT):
@@ -694,7 +698,7 @@ def _groups(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
     lights = tuple((plain, _group_light(row), plain, plain, plain) for row in rows[:MOST_GROUPS])
     caption = f"The {len(body)} worst of {len(rows):,} groups with at least 100 real rows."
     table = TextTable(header, body, caption, frozenset(header[1:]), lights)
-    question = "Within each group, how far off are the other columns? The furthest beyond chance first."
+    question = "Within each group, how far off are the other columns? Groups furthest beyond chance come first."
     return (Section("Subgroups", question, (table, _file(numbers, "pictures.groups")), "groups"),)
 
 
@@ -716,9 +720,9 @@ def _map(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         mine = np.asarray(pa.compute.equal(points["table"], name))
         spots = tuple(zip(x[mine].tolist(), y[mine].tolist(), strict=True))
         summary = (
-            f"{len(spots):,} {name} rows. Across from {in_digits(float(x[mine].min()))} to "
-            f"{in_digits(float(x[mine].max()))}, middle {in_digits(float(np.median(x[mine])))}; upward from "
-            f"{in_digits(float(y[mine].min()))} to {in_digits(float(y[mine].max()))}, middle "
+            f"{len(spots):,} {name} rows. Horizontally from {in_digits(float(x[mine].min()))} to "
+            f"{in_digits(float(x[mine].max()))}, median {in_digits(float(np.median(x[mine])))}; vertically from "
+            f"{in_digits(float(y[mine].min()))} to {in_digits(float(y[mine].max()))}, median "
             f"{in_digits(float(np.median(y[mine])))}."
         )
         figures.append(
@@ -804,7 +808,7 @@ def _detail(detail: Detail) -> list[Block]:
         known = np.isfinite(ours) & np.isfinite(theirs)
         points = tuple(zip(ours[known][:MOST_POINTS].tolist(), theirs[known][:MOST_POINTS].tolist(), strict=True))
         if len(points) > 2:
-            cut = f" Drawn: the first {MOST_POINTS:,}." if int(known.sum()) > MOST_POINTS else ""
+            cut = f" Only the first {MOST_POINTS:,} are drawn." if int(known.sum()) > MOST_POINTS else ""
             blocks.append(Paragraph(_quantiles("Differences", np.abs(ours - theirs)[known])))
             blocks.append(Points(detail.caption + cut, "real", "synthetic", points))
     shown, rows = detail.records(MOST_ROWS), detail.table.num_rows

@@ -346,7 +346,7 @@ def _map(pair: TablePair, rng: np.random.Generator) -> list[Detail]:
     legend = {"axis": ["x", "y"], "share_of_variance": shares, "columns": [", ".join(one) for one in telling]}
     legend_kinds = {"axis": pa.string(), "share_of_variance": pa.float64(), "columns": pa.string()}
     caption = "Rows of both tables on the two directions in which real rows vary most."
-    axes_caption = "What the two directions of the map are made of: the columns that weigh most."
+    axes_caption = "Columns with the largest weights in the two directions of the map."
     return [
         Detail("map", caption, table_of(columns, kinds)),
         Detail("map_axes", axes_caption, table_of(legend, legend_kinds)),

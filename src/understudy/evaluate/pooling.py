@@ -153,7 +153,9 @@ class MeasuredQuestion:
         """
         asked = [name for name in ("rate", "mean", "quantile") if getattr(self, name) is not None]
         if len(asked) > 1:
-            raise UsageError("pool", f"answers one question at a time, got {' and '.join(asked)}.", "Ask them apart.")
+            raise UsageError(
+                "pool", f"answers one question at a time, got {' and '.join(asked)}.", "Ask them one at a time."
+            )
         if self.rate is not None:
             return measured_rate(release, self.rate, where=self.where, by=self.by, level=self.level)
         if self.mean is not None:
@@ -188,7 +190,7 @@ def pool_model(
         rule = "cannot be answered from noisy tables: "
         rule += "Firth's penalty needs rows." if family == "firth" else "some of its columns are in none of them."
         fix = "Fit it to copies that were each measured anew (from_copies=True); what the model of the method leaves "
-        raise UsageError(f"formula {text!r}", rule, fix + "out is then in no interval.")
+        raise UsageError(f"formula {text!r}", rule, fix + "out is then covered by no interval.")
     return measured
 
 
@@ -219,8 +221,8 @@ def _from_copies(release: Release, formula: Formula, family: FamilyName, level: 
 
 
 FROM_COPIES = (
-    "Fitted to the rows of copies: the intervals hold the noise and the drawing of rows, but neither what the method's "
-    "model leaves out nor where values lie in their bins. So they may be too short."
+    "The model was fitted to the rows of the copies. Its intervals cover the noise and the sampling of rows, but "
+    "neither what the method's model leaves out nor where values lie within their bins, so they may be too short."
 )
 
 

@@ -476,7 +476,7 @@ class Pmse(Metric):
 
     def _check_together(self) -> None:
         if self.null == "fitted_model" and self.scheme == "folds":
-            rule = "is known for rows that were fitted (scheme in_sample) only: folds train on parts of the real rows."
+            rule = "is known only for rows that were fitted (scheme in_sample): folds train on parts of the real rows."
             raise UsageError("pmse: null fitted_model", rule, "Use null permutation or bootstrap with folds.")
 
     def compare(self, pair: TablePair, context: Context) -> Result:

@@ -471,12 +471,14 @@ def chosen_metrics(
         wanted = tuple(name for name in called if name not in _not_loaded(options, formula))
     for name in options:
         if name not in called:
-            rule = "are given, but it is not asked for by name."
-            raise UsageError(f"options of metric {name!r}", rule, "Name it with metrics=, or leave its options out.")
+            rule = "are given, but that metric was not requested by name."
+            raise UsageError(
+                f"options of metric {name!r}", rule, "Name the metric with metrics=, or leave its options out."
+            )
     fitted = [name for name in called if name in FITTED and "formula" not in options.get(name, {})]
     if formula is not None and not fitted:
-        rule = f"is for {' and '.join(FITTED)}, and none of them asks for one."
-        raise UsageError("formula", rule, "Ask for one of them by name, or drop the formula.")
+        rule = f"is for {' and '.join(FITTED)}, but none of the requested metrics needs one."
+        raise UsageError("formula", rule, "Name one of them with metrics=, or drop the formula.")
     if metrics is not None and formula is None and fitted:
         fix = 'Give formula, for example "income ~ age + sex".'
         raise UsageError(f"metric {fitted[0]!r}", "fits a model, and none is given.", fix)
