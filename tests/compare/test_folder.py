@@ -202,7 +202,7 @@ def test_a_folder_is_worked_on_by_one_process(tmp_path: Path, monkeypatch) -> No
     folder = ChoiceFolder(tmp_path / "out")
     folder._hold()
     before = listing(tmp_path)
-    with pytest.raises(UsageError, match="is being worked on by another process"):
+    with pytest.raises(UsageError, match="is in use by another process"):
         again()
     assert listing(tmp_path) == before
     folder._kept.let_go()
@@ -258,7 +258,7 @@ def test_a_draw_is_not_charged_where_its_result_cannot_be_written(tmp_path: Path
 def test_a_lock_that_was_removed_by_its_holder_holds_nothing(tmp_path: Path, monkeypatch) -> None:
     flock = "understudy.folders.fcntl.flock"
     monkeypatch.setattr(flock, lambda *_: shutil.rmtree(tmp_path / ".out.choosing"))
-    with pytest.raises(UsageError, match="is being worked on by another process"):
+    with pytest.raises(UsageError, match="is in use by another process"):
         ChoiceFolder(tmp_path / "out")._hold()
 
 
@@ -288,7 +288,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, monkeypatch) -
     again = _interrupted(tmp_path, 2, monkeypatch)
     settings = tmp_path / ".out.choosing" / "settings.json"
     settings.write_text("{")
-    with pytest.raises(UsageError, match="does not say what was begun"):
+    with pytest.raises(UsageError, match="does not say what choice was begun"):
         again()
     (tmp_path / "mine").mkdir()
     with pytest.raises(UsageError, match="exists already"):

@@ -148,7 +148,7 @@ def test_a_point_without_an_interval_leaves_the_others_theirs_and_shows_its_n() 
     assert len(whiskers) == 1
     assert table.rows[0][1] == "0.1 (n = 1)"
     assert "n =" not in "".join((*table.rows[0][2:], *table.rows[1]))
-    assert table.caption.endswith("where it was not 3.")
+    assert table.caption.endswith("where it is not 3.")
     (table,) = _numbers(build_page(study), "Errors")
     assert table.caption == "Marginals: 2-way: mean and 95 % interval over repeats."
 
@@ -211,7 +211,7 @@ def test_a_page_of_a_study_that_runs_says_how_far_it_is_and_names_nobody() -> No
 
 def test_seconds_of_runs_side_by_side_are_said_to_be_longer() -> None:
     study = made_up({"a": [0.1] * 3})
-    assert "seconds are longer" not in render_page(build_page(study))
+    assert "took longer" not in render_page(build_page(study))
     runs = tuple(replace(run, outcome=replace(run.outcome, jobs=2)) for run in study.runs)
     assert "Up to 2 runs went on at a time" in render_page(build_page(replace(study, runs=runs)))
 

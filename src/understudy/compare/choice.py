@@ -264,7 +264,9 @@ class ChoiceFolder:
             self._draft.write_bytes(bytes(DRAFT_BYTES))
             sync(self._draft)
         except OSError as error:
-            raise InputError(self.where, "cannot be written.", "Free some space, then run the same again.") from error
+            raise InputError(
+                self.where, "cannot be written.", "Free some space, then run the same command again."
+            ) from error
 
     def finish(self, write: Callable[[Path], None]) -> None:
         """Puts the result, written by `write`, in place in one step; what may not be published goes."""
@@ -303,7 +305,7 @@ class ChoiceFolder:
         except OSError as error:
             raise InputError(self.where, "cannot be written.", "Choose another place.") from error
         if not held:
-            raise UsageError(self.where, "is being worked on by another process.", "Wait for it.")
+            raise UsageError(self.where, "is in use by another process.", "Wait for it.")
 
     def _begun(self, request: Mapping[str, object], name: str) -> str:
         if self.check():
@@ -320,7 +322,7 @@ class ChoiceFolder:
     def _read(self) -> Mapping[str, object]:
         document = self._kept.read_note()
         if document is None or document.get("format") != FORMAT or not document.get("choice"):
-            rule = f"has {str(self.work)!r} beside it, which does not say what was begun."
+            rule = f"has {str(self.work)!r} beside it, which does not say what choice was begun."
             raise UsageError(self.where, rule, "Go on with the version that began it, or give a new folder.")
         return document
 

@@ -440,7 +440,7 @@ def _stopped(ending: ProcessEnding, limits: ProcessLimits, log: Path, kept: str)
         reason = f"was still being {doing} after {limits.seconds:,.3g} s."
         return Outcome("time", reason, ending.seconds, 0.0, 0)
     if ending.how == "memory":
-        reason = f"went past {limits.bytes / 2**20:,.0f} MiB while being {doing}."
+        reason = f"used more than {limits.bytes / 2**20:,.0f} MiB while being {doing}."
         return Outcome("memory", reason, ending.seconds, 0.0, ending.peak_bytes)
     how = f"ended with status {ending.status}"
     if ending.status < 0:

@@ -93,7 +93,7 @@ def _standing(study: Study) -> list[Block]:
     text = (
         f"{done:,} of {every:,} runs are done. This page is written anew while the study runs: reload it to see more. "
     )
-    return [Paragraph(text + "If the study was stopped, the same command goes on with it.", strong=True)]
+    return [Paragraph(text + "If the study was stopped, run the same command again to continue it.", strong=True)]
 
 
 def _card(study: Study, one: Recommendation, found: Sequence[MeanScore]) -> Verdict:
@@ -142,8 +142,8 @@ def _errors(study: Study, found: Sequence[MeanScore]) -> tuple[Section, ...]:
 def _how_to_read(study: Study) -> str:
     across = "over ε" if len(study.settings.epsilons) > 1 else f"at ε = {spelled(study.settings.epsilons[0])}"
     return (
-        f"Means {across} with 95 % intervals over repeats; dotted: two halves of the real table, as close as fresh "
-        "real rows would come. Where intervals overlap, the runs do not tell methods apart."
+        f"Means {across} with 95 % intervals over repeats. Dotted lines show two halves of the real table, which "
+        "are as close as fresh real rows would come. Where intervals overlap, the runs do not tell methods apart."
     )
 
 
@@ -204,7 +204,7 @@ def _numbers(study: Study, rows: Sequence[MeanScore]) -> TextTable:
     )
     caption = f"{_named(rows[0])}: mean and 95 % interval over repeats."
     if any(level.repeats != queries for level in rows):
-        caption += f" n: how many repeats gave a number, where it was not {queries}."
+        caption += f" n is the number of repeats that gave a number, where it is not {queries}."
     return TextTable(header, body, caption, frozenset(header[1:]))
 
 
@@ -229,8 +229,8 @@ def _ranked(study: Study, found: Sequence[MeanScore]) -> tuple[Section, ...]:
         return ()
     text = (
         "Each cell holds the places that the intervals leave open: 1–3 means that the method may be the first or the "
-        "third by this score. Green: no other is clearly ahead; yellow: some are; red: all are; no colour: nothing is "
-        "told apart."
+        "third by this score. Green means that no other is clearly ahead; yellow, that some are; red, that all are; no "
+        "colour, that the runs tell nothing apart."
     )
     blocks: list[Block] = [Paragraph(text)]
     for epsilon in dict.fromkeys(level.epsilon for level in found):
@@ -300,9 +300,9 @@ def _resources(study: Study) -> tuple[Section, ...]:
         return ()
     names = tuple(dict.fromkeys(level.name for level in found))
     several = max(run.outcome.jobs for run in study.runs)
-    text = "Synthesis and drawing rows in a fresh process, scoring not included."
+    text = "Time and memory for synthesis and drawing rows in a fresh process, without scoring."
     if several > 1:
-        text += f" Up to {several} runs went on at a time, so seconds are longer than those of a run alone."
+        text += f" Up to {several} runs went on at the same time, so each took longer than it would have alone."
     tables = tuple(_numbers(study, [level for level in found if level.name == name]) for name in names)
     figures = tuple(_panel(study, found, name) for name in names)
     blocks: tuple[Block, ...] = (
@@ -356,7 +356,7 @@ def _how(study: Study) -> Section:
         _delta_sentence(settings),
         f"{_counted(settings.repeats, 'repeat', 'repeats')}, each with fresh noise; "
         f"{_counted(settings.copies, 'copy', 'copies')} a run ({settings.copies_mode}).",
-        "Each run in a process of its own, under a limit of time and memory.",
+        "Each run had a process of its own, under a limit of time and memory.",
         "In pictures, methods at the same ε are drawn slightly apart, so that every interval can be seen.",
         f"Seed for sampling rows and for scoring: {settings.seed}. Privacy noise is never seeded, so a new study "
         "gives other numbers.",

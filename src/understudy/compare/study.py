@@ -347,7 +347,7 @@ class StudyFolder:
         self._make()
         kept = self._kept
         if not kept.hold():
-            raise UsageError(self.where, "is being worked on by another process.", "Wait for it.")
+            raise UsageError(self.where, "is in use by another process.", "Wait for it.")
         try:
             for left in (*self.place.glob(f"{WORK}*"), *self.runs.glob(f"{WORK}*")):  # of a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
