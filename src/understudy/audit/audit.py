@@ -416,7 +416,9 @@ def _playable(game: Game) -> Game:
 
 def _only(names: Sequence[str]) -> str:
     if len(names) != 1:
-        raise UsageError("methods", f"must be one unless one is chosen, got {len(names)}.", "Give choose=.")
+        raise UsageError(
+            "methods", f"must be a single name unless the choice is audited, got {len(names)}.", "Give choose=."
+        )
     return names[0]
 
 

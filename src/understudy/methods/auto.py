@@ -72,7 +72,7 @@ class Auto(Method):
 
     name: ClassVar[str] = "auto"
     summary: ClassVar[str] = (
-        "Picks the method with the least expected error, by public facts and a noisy number of rows."
+        "Picks the method with the least expected error, from public facts and a noisy number of rows."
     )
     source: ClassVar[str] = "A rule of this package, stated on its reference page."
     needs: ClassVar[str] = "A schema. Nothing else."

@@ -149,8 +149,8 @@ class DpSyn(Method):
             seconds_for(facts, 3 * cells + self._synthesis().cell_steps(len(queries.tables), rows)),
             (
                 f"Listed tables: {len(queries.tables):,}, blocks: {len(queries.blocks):,}. Rare values are merged "
-                "before the tables are measured: the cells shown are the most there can be.",
-                f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
+                "before the tables are measured: the cells shown are upper bounds.",
+                f"The model is a set of records: as many as the noisy counts say, at most {self.most_records:,}.",
             ),
             schedule=queries,
             fixed=True,

@@ -327,7 +327,8 @@ class DpWgan(Method):
             seconds_for(facts, codes) + self.steps * work,
             (
                 *self._rows_note(),
-                f"{self.steps:,} steps at rate {self.rate:g}; noise σ = {noise:.4g} of the most a unit adds to a step.",
+                f"{self.steps:,} steps at rate {self.rate:g}; noise σ = {noise:.4g} of the most that a unit can "
+                "add to a step.",
                 "What is learned about a relationship between columns has no error bar.",
             ),
             schedule=(course, components),

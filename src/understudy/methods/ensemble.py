@@ -230,8 +230,8 @@ class MixtureEnsemble(Method):
             seconds_for(facts, cells, pairs) + members * fitting.work(groups) / _WORK_PER_SECOND + moved,
             (
                 f"{pairs:,} pairs are scored{beside}. Which of them are scored again and which are measured, and at "
-                "what cost, is decided in the run. Where noise is small beside the rows, columns take less of the cost "
-                "than said here; where it is large they take more, up to all of it.",
+                "what cost, is decided in the run. Where noise is small beside the counts, columns take less of "
+                "the cost than shown; where it is large, they take more, up to all of it.",
             ),
             schedule=costs,
             after_counting=synthesis,

@@ -230,7 +230,7 @@ def leaf_size(
         UsageError: for numbers out of range, or if ten million records are not enough.
     """
     if (rate is None) == (epsilon is None):
-        raise UsageError("epsilon", "is needed, or rate= in its place.", "For example epsilon=1.")
+        raise UsageError("epsilon", "is needed, or rate= instead.", "For example epsilon=1.")
     if epsilon is not None:
         rate = leaf_rate(epsilon, trees=trees, columns=columns, relation=relation)
     assert rate is not None

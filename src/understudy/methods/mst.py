@@ -134,7 +134,7 @@ class Mst(Method):
             WORKING_TABLES * model + scored_bytes(facts, len(pairs), cells + sum(pairs)),
             seconds_for(facts, cells + (widest + sum(pairs)) // 4, len(pairs))
             + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
-            ("The cells of pairs are the most there can be; which pairs are measured is chosen in the run.",),
+            ("The cells shown for pairs are upper bounds; which pairs are measured is chosen in the run.",),
             schedule=costs,
         )
 

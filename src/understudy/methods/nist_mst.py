@@ -269,7 +269,7 @@ def _notes(queries: _ListedQueries, domain: Domain, threshold: float) -> tuple[s
     wide = sum(domain.cells(table.clique) > queries.limits.table_cells for table in queries.tables)
     notes = [
         f"Listed tables: {len(queries.tables):,}. Values with a noisy count below {threshold:g} σ are merged before "
-        "the tables are measured: the cells shown are the most there can be."
+        "the tables are measured: the cells shown are upper bounds."
     ]
     if wide:
         notes.append(f"{wide:,} tables are beyond table_cells in full; more values are merged until they fit.")

@@ -488,7 +488,7 @@ class PrivBayes(Method):
             f"At most {self.most_candidates:,} candidates per draw; tables of up to {COUNTED:,} cells are counted."
         ]
         if self.preset != "refined":
-            notes.append(f"Preset {self.preset}: usefulness with the noise of the paper, twice ours.")
+            notes.append(f"Preset {self.preset} computes usefulness with the noise of the paper, twice ours.")
         return Plan(
             self,
             cost,

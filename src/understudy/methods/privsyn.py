@@ -302,7 +302,7 @@ class PrivSyn(Method):
             (
                 f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least "
                 "the one shown, and their cells the most that three pairs per column can have.",
-                f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
+                f"The model is a set of records: as many as the noisy counts say, at most {self.most_records:,}.",
             ),
             schedule=(pairs, costs),
             after_counting=synthesis,

@@ -426,7 +426,7 @@ def _with_parts(names: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
 def _check_known(option: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
     for name in names:
         if name not in known:
-            rule = f"names {name!r}, which is not a column it can name."
+            rule = f"names {name!r}, which is not a column that it may name."
             raise UsageError(f"option {option}", rule, nearest(name, known) if known else "There is none.")
 
 
@@ -736,7 +736,7 @@ class Rdt(Method):
         scale = distribution_for(table, facts.unit_rows, "measure leaves").scale
         notes = [
             f"Columns filled in by the trees, in order: {', '.join(settings.private)}. Cells are upper bounds.",
-            f"With a public table trees are grown free of charge and leaf tables have noise of scale {scale:.3g}.",
+            f"With a public table, trees are grown at no cost, and leaf tables have noise of scale {scale:.3g}.",
         ]
         if self.relation == "label_change":
             notes.append("The budget pays for a change of private values; adding or removing a unit costs less.")

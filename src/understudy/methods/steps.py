@@ -293,7 +293,7 @@ class Steps(Method):
             rule = "chose its columns on the private rows at no cost, which is not private, so it is not offered here."
             raise UsageError("as_published 2019", rule, "Give a sequence.")
         if self.choice == "grouped" and self.layers not in (None, 2):
-            raise UsageError("as_published", "has groups in two layers only.")
+            raise UsageError("as_published", "takes choice=grouped in two layers only.")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Choices, then counts; refuses a full table that is too large and a choice among too many."""
