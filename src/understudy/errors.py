@@ -13,7 +13,7 @@ from typing import ClassVar
 
 PREDICATE = re.compile(
     r"\(|(?:"
-    "and|answers|appears|applies|are|asks?|belongs|broke|can|cannot|contains|costs?|could|differs?|do|does|ends?|"
+    "and|answers|appears|applies|are|asks?|belongs|broke|can|cannot|contains|continues|costs?|could|differs?|do|does|ends?|"
     "exceeds|excludes|exists|expands|fits|follows|gets|gives|goes|hands|has|have|holds?|is|lacks|leads|leaves?|"
     "lets|lies|looks|makes|matches|may|must|names|needs?|opens|overlap|pays|pools|protects|reads|says|speaks|"
     "still|suggests|takes|uses|was|were|would"

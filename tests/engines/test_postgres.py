@@ -287,7 +287,7 @@ def test_foreign_tables_are_found_below_views_and_among_partitions(server: Serve
         "OPTIONS (filename '/dev/null')",
     )
     for name in ("far", "far_view", "far_parts"):
-        with pytest.raises(InputError, match="a foreign table, whose rows no snapshot holds still"):
+        with pytest.raises(InputError, match="a foreign table, which no snapshot protects from changes"):
             open_table(server.location(name), PEOPLE)
 
 

@@ -502,7 +502,7 @@ def test_a_trainer_that_cannot_be_put_back_keeps_nothing() -> None:
     schema = letters({"a": 4, "b": 2})
     table = rows_of({"a": [0, 1], "b": [0, 1]})
     trainee = Trainee(4, Course(64, 3, Fraction(2), Fraction(1, 2)), 64)
-    with pytest.raises(UsageError, match="cannot be put back"):
+    with pytest.raises(UsageError, match="cannot be restored"):
         _curator(table, schema, NoNoise(), Kept()).train(trainee, COST)
 
 

@@ -194,7 +194,7 @@ def test_growths_that_break_the_rules_are_refused() -> None:
         checked_depths(replace(tree, depth=2**15), 0, "grow")
     with pytest.raises(UsageError, match="one whole depth per open node"):
         checked_depths(Uneven("x", "a", 0, 9, 9, ((0, 8),)), -1, "grow")
-    with pytest.raises(UsageError, match="one column at least"):
+    with pytest.raises(UsageError, match="one column or more"):
         checked_depths(Blind("x", "a", 0, 9, 9, ((0, 8),)), -1, "grow")
     with pytest.raises(UsageError, match="theta must be a whole number"):
         checked_theta(replace(tree, theta=0.5), "grow")  # type: ignore[arg-type]

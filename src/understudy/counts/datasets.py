@@ -105,7 +105,7 @@ class PinnedFilesReader(RowReader):
                 file.close()
                 file = None
         if file is None:
-            raise InputError(self.where, _CHANGED, "Run again when nobody writes to it.")
+            raise InputError(self.where, _CHANGED, "Run again while nobody is writing to it.")
         with file:
             yield file
 

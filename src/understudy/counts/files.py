@@ -268,7 +268,7 @@ def _check_fitting(text: str, kind: Kind, dialect: Dialect) -> None:
     known = FITTING.get(kind, ())
     unfit = [key for key in dialect.said if key not in known]
     if unfit:
-        fix = "Drop it: such a file states it itself."
+        fix = "Drop it: such a file states this itself."
         raise InputError(text, f"{unfit[0]}= cannot be declared for a file of this kind.", fix)
 
 

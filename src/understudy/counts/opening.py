@@ -112,7 +112,7 @@ def _refuse_secrets(location: str, scheme: str) -> None:
     known = scheme in SOURCES.built_in or scheme in SOURCES.offered()
     named = re.match(r"[^/\\]*:[^/\\]*:[^/\\]*@" if known else r"[^/\\]*:[^/\\]*@", location)
     if named or re.search(r"://[^/]*:[^/]*@", location) or SECRET.search(location):
-        rule = "holds a password or key, or seems to; others can see locations."
+        rule = "holds, or seems to hold, a password or key; others can see locations."
         raise InputError("location", rule, "docs/engines.md says where each engine looks for them.")
 
 

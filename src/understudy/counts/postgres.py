@@ -158,7 +158,7 @@ class PostgresPlace:
         user, _, hosts = parts["place"].rpartition("@")
         options = [unquote(option.partition("=")[0]) for option in (parts["options"] or "").split("&")]
         if ":" in user or "@" in (parts["options"] or "") or any(map(_SECRET.search, options)):
-            rule = "has a password inside, which shell histories and process lists show."
+            rule = "has a password inside, which shell histories and process lists reveal."
             fix = "Leave it out. A password file (~/.pgpass), a service file or PGPASSWORD can hold it."
             raise InputError("location of a PostgreSQL table", rule, fix)
         if not _HOSTS.fullmatch(hosts) or "@" in (parts["database"] or ""):
@@ -243,7 +243,7 @@ class PostgresReader(RowReader):
                 yield int(cursor.fetchone()[0]), {}
         if self._schema is not None and _asked(self._connection, self.where, PARTITIONS) != self._partitions:
             rule = "got or lost a partition while it was read."
-            raise InputError(self.where, rule, "Try again when nobody alters it.")
+            raise InputError(self.where, rule, "Try again while nobody is altering it.")
 
     def close(self) -> None:
         """Ends the transaction and the connection."""
@@ -275,8 +275,8 @@ class PostgresReader(RowReader):
         if replaced:
             raise InputError(self.where, "was rewritten while it was opened.", "Try again when that has finished.")
         if foreign:
-            rule = "reads a foreign table, whose rows no snapshot holds still."
-            raise InputError(self.where, rule, "Make a materialised view of what you mean, and name that.")
+            rule = "reads a foreign table, which no snapshot protects from changes."
+            raise InputError(self.where, rule, "Make a materialised view of the rows you mean, and name that.")
         self._partitions = _asked(self._connection, self.where, PARTITIONS)
 
 
@@ -344,8 +344,10 @@ def _looked_up(connection: Any, place: PostgresPlace) -> tuple[str, dict[str, Po
         _refuse_missing(connection, place)
     ((number, kind, hidden),) = found
     if kind not in READABLE:
-        what = "a foreign table, whose rows no snapshot holds still" if kind == "f" else "neither a table nor a view"
-        raise InputError(place.where, f"is {what}.", "Make a materialised view of what you mean, and name that.")
+        what = (
+            "a foreign table, which no snapshot protects from changes" if kind == "f" else "neither a table nor a view"
+        )
+        raise InputError(place.where, f"is {what}.", "Make a materialised view of the rows you mean, and name that.")
     if hidden:
         rule = "has row-level security, which hides rows from this role."
         raise InputError(place.where, rule, "Read as a role that may see all rows, or name a view of those you mean.")

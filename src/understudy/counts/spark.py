@@ -261,7 +261,7 @@ def _session(where: str) -> "tuple[SparkSession, bool]":
 
 def _header(frame: "DataFrame", where: str) -> Header:
     with quiet(frame.sparkSession):
-        fields = _asked(lambda: frame.schema.fields, where, "does not tell its columns.")
+        fields = _asked(lambda: frame.schema.fields, where, "does not say what its columns are.")
     return tuple((field.name, field.dataType.simpleString()) for field in fields)
 
 
@@ -282,7 +282,9 @@ def _is_local(spark: "SparkSession") -> bool:
 
 def _check_encryption(spark: "SparkSession", where: str) -> None:
     """Refuses a session that writes codes or counts to disk, or sends them to other machines, in the clear."""
-    fix = "Set it where the session is made, or make SparkTable with encrypted_elsewhere=True if it is by other means."
+    fix = (
+        "Set it where the session is made, or make SparkTable with encrypted_elsewhere=True if other means encrypt it."
+    )
     if not _is_set(spark, ENCRYPTED_DISK):
         raise InputError(where, f"is read by a Spark session that does not set {ENCRYPTED_DISK} to true.", fix)
     if not _is_local(spark) and not any(_is_set(spark, name) for name in ENCRYPTED_NETWORK):

@@ -90,7 +90,7 @@ def _refuse_secrets(scheme: str, host: str, path: str) -> None:
     name, at, _ = host.rpartition("@")
     azure = scheme in AZURE  # whose locations are container@account
     if (at and not azure) or ":" in name or _QUERY.search(host + "/" + path):
-        rule = "must hold no key, password or option: locations are seen by others."
+        rule = "must hold no key, password or option: others can see locations."
         fix = "Put keys where the tools of the store look for them, such as AWS_ACCESS_KEY_ID or ~/.aws/credentials."
         raise InputError(f"{scheme} location", rule, fix)
 

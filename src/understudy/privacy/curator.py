@@ -554,7 +554,7 @@ class Curator:
 
     def _refuse_if_gaussian(self, step: str) -> None:
         if self._currency == "gaussian":
-            rule = "has no Gaussian noise, and a run accounted as Gaussian has no other."
+            rule = "has no Gaussian noise, and a run accounted as Gaussian allows no other kind."
             raise UsageError(step, rule, "Measure counts or scores.")
 
     def _spend(self, charges: Sequence[tuple[str, Cost]]) -> None:
@@ -601,7 +601,7 @@ class Curator:
 def _own(table: object) -> PrivateTable:
     """The table, if it is one whose rows we cut to the unit's bound ourselves."""
     if not isinstance(table, PrivateTable):
-        rule = f"{type(table).__name__} is no PrivateTable, so that nobody would cut its rows to the unit's bound."
+        rule = f"{type(table).__name__} is not a PrivateTable, so nothing would limit its rows to the unit's bound."
         raise UsageError("table", rule, "Open it with open_table, or make it a subclass of PrivateTable.")
     return table
 

@@ -399,7 +399,7 @@ class _Reader:
             yield "opens a dataset a second time."
             return
         if entry.earlier != NOTHING_BEFORE or entry.total != Cost() or entry.releases:
-            yield "opens a dataset that already has a past."
+            yield "opens a dataset that already has entries."
         if entry.composition not in _WRITTEN.values():
             yield "names an unknown composition."
             return
@@ -448,11 +448,11 @@ class _Reader:
         mark, newest = mark_of(entry.note), mark_of(self.newest.get(entry.run, BEGINNING))
         if entry.kind == "continue":
             if mark != newest:
-                yield "goes on from another checkpoint than the newest."
+                yield "continues from a checkpoint other than the newest."
             self.holders[entry.run] = entry.hash
             return
         if mark is None or (newest is not None and mark.step <= newest.step):
-            yield "does not lie behind the checkpoint before it."
+            yield "does not come after the checkpoint before it."
         self.newest[entry.run] = entry.note
 
     def _finish_faults(self, entry: Entry) -> Iterator[str]:
@@ -485,7 +485,7 @@ def verify_extract(lines: Iterable[Mapping[str, object]], where: str = "ledger.j
     reader = _Reader(whole=False)
     problems = _check(lines, where, reader)
     if len(reader.datasets) != 1:
-        rule = f"must tell the charges of one dataset from its opening on, found {len(reader.datasets)} openings."
+        rule = f"must list the charges of one dataset from its opening on, got {len(reader.datasets)} openings."
         problems.append(Problem(where, rule, RESTORE))
     return problems
 
@@ -886,7 +886,7 @@ def _refusal(dataset: str, run: str, balance: Balance, cost: Cost, budget: Budge
 
 def _check_name(what: str, name: str) -> None:
     if not name or name != name.strip():
-        raise UsageError(what, f"must be a name without blanks around it, got {name!r}.")
+        raise UsageError(what, f"must be a name without spaces around it, got {name!r}.")
     _check_text(what, name, MOST_NAME)
 
 

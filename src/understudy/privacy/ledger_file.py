@@ -342,7 +342,7 @@ def create_file(path: Path, first: Entry) -> None:
                 os.unlink(path)
             raise
         if not os.path.samestat(made, os.stat(path)):  # another process, whose making failed, removed it
-            raise LedgerError(str(path), "was replaced while it was made.", "Make it again.")
+            raise LedgerError(str(path), "was replaced while it was being created.", "Create it again.")
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
@@ -397,7 +397,7 @@ def writing(path: Path, wait_seconds: float) -> Iterator[Store]:
 
 def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < OLDEST_ENGINE:
-        fix = "Use a Python that brings a newer SQLite."
+        fix = "Use a Python that comes with a newer SQLite."
         raise LedgerError(str(path), f"needs SQLite 3.37 or newer, found {sqlite3.sqlite_version}.", fix)
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):

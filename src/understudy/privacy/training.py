@@ -548,7 +548,7 @@ def _keep(keeper: Keeper | None, trainer: Trainer, number: int, values: Ints) ->
 
 def _resumable(trainer: Trainer) -> Resumable:
     if not isinstance(trainer, Resumable):
-        raise UsageError(f"train {trainer.name}", "this trainer cannot be put back where it was.")
+        raise UsageError(f"train {trainer.name}", "the state of this trainer cannot be restored.")
     return trainer
 
 

@@ -283,7 +283,7 @@ def checked_depths(growth: GrowingTree, above: int, step: str) -> Ints:
     """The depths of the open nodes, if there is one for each and all lie above those of the layer before."""
     depths = np.asarray(growth.depths)
     if not growth.frontier.columns:
-        raise UsageError(step, "its nodes must look at one column at least.")
+        raise UsageError(step, "its nodes must look at one column or more.")
     if depths.shape != (growth.frontier.cells - 1,) or not np.issubdtype(depths.dtype, np.integer):
         raise UsageError(step, "needs one whole depth per open node, and one more cell for all other rows.")
     # The proof adds up a geometric series along a path, so each child has to lie deeper than its parent.
