@@ -213,7 +213,7 @@ def test_seconds_of_runs_side_by_side_are_said_to_be_longer() -> None:
     study = made_up({"a": [0.1] * 3})
     assert "took longer" not in render_page(build_page(study))
     runs = tuple(replace(run, outcome=replace(run.outcome, jobs=2)) for run in study.runs)
-    assert "Up to 2 runs went on at a time" in render_page(build_page(replace(study, runs=runs)))
+    assert "Up to 2 runs went on at the same time" in render_page(build_page(replace(study, runs=runs)))
 
 
 def _agreement(study: Study) -> tuple[Block, ...]:
