@@ -148,7 +148,7 @@ def test_a_number_prints_as_a_sentence_with_both_intervals(plain_release: Releas
     assert str(share) == f"share of sex=F: 0.5; {table}, {population} (95 % intervals; measured as sex × age)"
     mean = us.pool(release, mean="age", where={"sex": "F"}, level=0.9)
     assert str(mean).startswith("mean of age among sex=F: 35.4; in the private table ")
-    assert "(90 % intervals, of it ± 3.6 for bins; measured as sex × age)" in str(mean)
+    assert "(90 % intervals, ± 3.6 of it due to bins; measured as sex × age)" in str(mean)
 
 
 @pytest.mark.parametrize("scale", ["1/4", "1", "20"])
