@@ -119,7 +119,7 @@ def test_missing_and_other_are_named_when_they_are_most_of_a_column() -> None:
         texts[0]
         == "town: about 96 % of its values are not in its list of labels; are its labels spelled as in the file?"
     )
-    assert texts[1].endswith("are missing or could not be read; is it written in the file as the schema says?")
+    assert texts[1].endswith("the schema says (`format`, `decimal`, `thousands`)?")
     fewer = Transcript([table(("town",), [300, 260, 430, 10]), table(("age",), [310, 240, 450])])
     assert odd_values(CODEC, fewer, model) == ()
 

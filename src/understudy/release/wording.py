@@ -217,7 +217,8 @@ def odd_text(column: str, meaning: str, share: float, *, labelled: bool, formles
         "missing": "are missing or could not be read",
         "other": "are not in its list of labels",
     }[meaning]
-    question = "are its labels spelled as in the file?" if labelled else "is it written in the file as the schema says?"
+    written = "is it written in the file as the schema says (`format`, `decimal`, `thousands`)?"
+    question = "are its labels spelled as in the file?" if labelled else written
     if formless:
         question = "text in another form than ISO needs a `format`."
     return f"{column}: about {100 * share:.0f} % of its values {what}; {question}"
