@@ -93,7 +93,12 @@ def test_no_child_outlives_a_watcher_even_while_it_cannot_look_at_its_input(tmp_
 
 @pytest.mark.parametrize(
     ("number", "status", "jobs"),
-    [(signal.SIGKILL, -9, 1), (signal.SIGKILL, -9, 2), (signal.SIGTERM, 143, 2), (signal.SIGINT, 130, 2)],
+    [
+        pytest.param(signal.SIGKILL, -9, 1, marks=pytest.mark.slow),
+        (signal.SIGKILL, -9, 2),
+        pytest.param(signal.SIGTERM, 143, 2, marks=pytest.mark.slow),
+        (signal.SIGINT, 130, 2),
+    ],
 )
 def test_a_study_that_is_stopped_takes_its_processes_along(tmp_path: Path, number: int, status: int, jobs: int) -> None:
     from tests.cli.workspace import Workspace

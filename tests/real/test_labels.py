@@ -46,6 +46,7 @@ def _slopes(private: np.ndarray, every: np.ndarray) -> np.ndarray:
     return joint / count - (own - joint) / (len(every) - count)
 
 
+@pytest.mark.slow
 def test_slopes_and_shares_of_labelled_records_are_those_of_the_truth(halves: tuple[pa.Table, pa.Table]) -> None:
     release = _released(halves)
     truth = halves[1]

@@ -35,21 +35,21 @@ EPSILONS, DELTAS, RHOS = powers(-3, 2), powers(-15, -1), powers(-8, 2)
 SMALL = Decimal(10) ** -9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(RHOS, DELTAS)
 def test_epsilon_of_rho_is_the_least_over_all_orders_rounded_up(rho: Fraction, delta: Fraction) -> None:
     least, found = conversions.least_epsilon_of_rho(rho, delta), decimal(epsilon_of_rho(rho, delta))
     assert least <= found <= least * (1 + SMALL) + SMALL**2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(EPSILONS, DELTAS)
 def test_rho_of_epsilon_is_the_largest_over_all_orders_rounded_down(epsilon: Fraction, delta: Fraction) -> None:
     most, found = conversions.largest_rho_of_epsilon(epsilon, delta), decimal(rho_of_epsilon(epsilon, delta))
     assert most * (1 - SMALL) <= found <= most
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(EPSILONS, DELTAS)
 def test_some_order_proves_the_delta_of_what_a_budget_buys(epsilon: Fraction, delta: Fraction) -> None:
     rho = rho_of_epsilon(epsilon, delta)
@@ -75,7 +75,7 @@ def test_the_reference_has_the_numbers_of_the_design(epsilon: str, delta: str, r
     assert float(conversions.largest_rho_of_epsilon(Fraction(epsilon), Fraction(delta))) == pytest.approx(rho, rel=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(powers(-1.5, 1), powers(-12, -2), st.integers(1, 4))
 def test_a_release_at_the_whole_budget_keeps_to_its_claim(epsilon: Fraction, delta: Fraction, rows: int) -> None:
     """The exact δ of integer noise on one table, moved by all rows of a unit, in the currencies of Gaussian noise."""
@@ -92,7 +92,7 @@ def test_a_release_at_the_whole_budget_keeps_to_its_claim(epsilon: Fraction, del
 PLANS = st.lists(st.sampled_from([Fraction(3, 2), Fraction(2), Fraction(9, 2), Fraction(8)]), min_size=1, max_size=3)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=7, deadline=None)
 @given(PLANS, powers(-9, -2))
 def test_the_tight_claim_of_a_fixed_plan_is_never_below_the_exact_one(
     variances: list[Fraction], delta: Fraction
@@ -105,7 +105,7 @@ def test_the_tight_claim_of_a_fixed_plan_is_never_below_the_exact_one(
     assert less > decimal(delta), "a thousandth above the exact ε is promised; three were granted"
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from([Fraction(4), Fraction(9)]), min_size=1, max_size=2), powers(-7, -3))
 def test_a_tight_factor_shrinks_noise_no_further_than_the_budget(variances: list[Fraction], delta: Fraction) -> None:
     rho = sum((Fraction(1, 2) / variance for variance in variances), Fraction(0))
@@ -118,7 +118,7 @@ def test_a_tight_factor_shrinks_noise_no_further_than_the_budget(variances: list
     assert conversions.exact_delta(further, [1] * len(shrunk), epsilon) > decimal(delta)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(powers(-2, 1.5), powers(-5, 1))
 def test_gaussian_delta_is_the_profile_rounded_up(epsilon: Fraction, rho: Fraction) -> None:
     found = gaussian_delta(epsilon, rho)
@@ -128,7 +128,7 @@ def test_gaussian_delta_is_the_profile_rounded_up(epsilon: Fraction, rho: Fracti
     assert decimal(found) <= exact * (1 + Decimal(10) ** -5) + Decimal(10) ** -39
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(powers(-2, 1.5), powers(-12, -2))
 def test_gaussian_rho_and_epsilon_stay_on_the_safe_side(epsilon: Fraction, delta: Fraction) -> None:
     rho = gaussian_rho(epsilon, delta)
@@ -142,7 +142,7 @@ def test_gaussian_rho_and_epsilon_stay_on_the_safe_side(epsilon: Fraction, delta
     assert back <= epsilon * Fraction(1000001, 1000000)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(powers(-0.7, 0.7), powers(-6, -2), st.sampled_from([(1,), (2, 1), (1, 1, 3)]), st.integers(1, 2))
 def test_integer_answers_accounted_as_gaussian_keep_to_the_claim(
     epsilon: Fraction, delta: Fraction, weights: tuple[int, ...], rows: int
@@ -164,7 +164,7 @@ def test_integer_answers_accounted_as_gaussian_keep_to_the_claim(
     assert claimed <= float(epsilon)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.integers(4, 12),
     st.integers(1, 3),
@@ -181,7 +181,7 @@ def test_smoothed_integer_noise_is_no_worse_than_normal_noise(
     assert exact <= conversions.gaussian_delta(epsilon, rho) * (1 + Decimal(10) ** -9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, UNIT), st.integers(0, 10 * UNIT), powers(-9, -3))
 def test_claims_of_mixed_runs_are_the_smaller_of_two_bounds(pure: int, rho: int, delta: Fraction) -> None:
     budget = Budget(1e5, float(delta))
@@ -198,7 +198,7 @@ def test_claims_of_mixed_runs_are_the_smaller_of_two_bounds(pure: int, rho: int,
     assert beside >= float(delta) * (1 - 1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=7, deadline=None)
 @given(powers(-0.5, 0.5), st.fractions(2, 20, max_denominator=5), powers(-7, -2))
 def test_mixed_claims_hold_for_the_worst_pure_answer(pure: Fraction, variance: Fraction, delta: Fraction) -> None:
     spent = Cost(epsilon=math.ceil(pure * UNIT), rho=math.ceil(UNIT / (2 * variance)))
@@ -206,7 +206,7 @@ def test_mixed_claims_hold_for_the_worst_pure_answer(pure: Fraction, variance: F
     assert conversions.mixed_delta(pure, variance, Fraction(repr(claimed))) <= decimal(Fraction(repr(beside)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 10**15), st.integers(0, 10**15), st.lists(st.integers(0, 9), min_size=1, max_size=6))
 def test_shares_are_floors_of_the_exact_ones(epsilon: int, rho: int, weights: list[int]) -> None:
     assume(any(weights))
@@ -217,7 +217,7 @@ def test_shares_are_floors_of_the_exact_ones(epsilon: int, rho: int, weights: li
         assert part.delta == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.floats(1e-9, 1e5), st.floats(1e-15, 0.5))
 def test_budgets_are_read_as_written_and_rounded_down(epsilon: float, delta: float) -> None:
     budget = Budget(epsilon, delta)
@@ -226,7 +226,7 @@ def test_budgets_are_read_as_written_and_rounded_down(epsilon: float, delta: flo
     assert budget.cost("pure") == Cost(epsilon=budget.epsilon_units)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.floats(1e-3, 50), powers(-12, -3), st.integers(0, 10**9), st.floats(0, 0.9))
 def test_what_a_budget_buys_is_the_conversion_of_what_is_left(
     epsilon: float, delta: Fraction, failing: int, part: float
@@ -247,7 +247,7 @@ def test_what_a_budget_buys_is_the_conversion_of_what_is_left(
     assert exact <= decimal(Fraction(budget.delta_units, DELTA_UNIT)) or gaussian.rho <= zcdp * UNIT
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.integers(10**3, 10**13),
     st.integers(1, 6),

@@ -15,6 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "choosing.md"
 
 
+@pytest.mark.slow
 def test_smoke_form_writes_the_page(tmp_path: Path) -> None:
     page = study(Form(smoke=True, out=tmp_path, data=None)).read_text(encoding="utf-8")
     assert "Smoke form" in page

@@ -14,6 +14,7 @@ from studies.verdicts import Answer, Comparison, above, alike, verdict
 from studies.writing import Estimate, Form
 
 
+@pytest.mark.slow
 def test_smoke_form_writes_a_page_with_a_row_for_every_statement(tmp_path: Path) -> None:
     page = study(Form(smoke=True, out=tmp_path, data=None)).read_text(encoding="utf-8")
     assert "Smoke form" in page

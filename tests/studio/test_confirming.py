@@ -164,6 +164,7 @@ def test_what_is_checked_is_what_is_run(
     ended(client)
 
 
+@pytest.mark.slow
 def test_what_was_shown_while_another_run_was_at_work_still_holds_when_it_ends(
     client: Client, draft: str, folder: Path
 ) -> None:
@@ -209,6 +210,7 @@ def test_a_name_does_not_tell_what_lies_outside_of_the_folder(client: Client, fo
     assert pages[0] == pages[1]
 
 
+@pytest.mark.slow
 def test_the_name_of_a_run_that_failed_can_be_had_again(client: Client, draft: str, folder: Path) -> None:
     (folder / "people.csv").rename(folder / "gone.csv")
     run = client.post(f"{draft}/run", shown(client, draft, name="mine")).headers["location"]

@@ -428,6 +428,7 @@ def test_a_run_is_charged_once_whoever_presses_how_often(client: Client, folder:
     _a_read_only_studio(folder)
 
 
+@pytest.mark.slow
 def test_what_a_release_page_says_to_type_does_the_same(client: Client, folder: Path) -> None:
     """Both the command and the call, run as they stand on the page."""
     made = paid(client, finished(client), name="people's release")
@@ -572,6 +573,7 @@ def test_statistics_that_are_not_shown_in_full_say_so(client: Client) -> None:
     assert "options=" not in page
 
 
+@pytest.mark.slow
 def test_all_scores_can_be_had_after_the_main_ones(client: Client, folder: Path) -> None:
     client.until_done(paid(client, finished(client), name="made").headers["location"])
     (key,) = client.studio.workspace.releases()

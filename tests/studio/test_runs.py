@@ -172,6 +172,7 @@ def test_a_run_that_came_to_its_end_meanwhile_is_not_taken_up_again(
     assert [again(run, workspace).settings, again(run, workspace).outcome] == kept
 
 
+@pytest.mark.slow
 def test_a_look_at_a_run_does_not_keep_it_from_starting(workspace: Workspace) -> None:
     """Whoever looks holds the lock of the folder for a moment; a start must wait for that, not fail."""
     runs = Runs(workspace)

@@ -17,7 +17,7 @@ PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
 PLENTY = [Budget(100.0), Budget(100.0, 1e-6)]
 ONE_WAY = (["registered"], ["voted"], ["age"])
 PAIRS = 30  # of neighbours for each method in every run of the suite; nightly as many as the contract asks for
-PARTS = 2  # of designed neighbours and edge shapes; a method meets one in every run, and the next method the other
+PARTS = 3  # of designed neighbours and edge shapes; a method meets one in every run, and the next method the other
 ENGINE_TOO = {name: put for name, put in PLACES.items() if name != "arrow"}
 """Every place a table can lie, a DuckDB file among them, which the package itself must not write."""
 
