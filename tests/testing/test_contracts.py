@@ -105,7 +105,7 @@ def test_source_contract_accepts_a_source_that_only_hands_over_rows() -> None:
 
 
 def test_source_contract_says_that_a_source_counts_by_itself() -> None:
-    with pytest.raises(AssertionError, match="unit bound: Forgetful is no PrivateTable"):
+    with pytest.raises(AssertionError, match="unit bound: Forgetful is not a PrivateTable"):
         check_source(Forgetful)  # type: ignore[arg-type]
 
 
@@ -139,7 +139,7 @@ def test_the_door_counts_one_person_once_whatever_the_source() -> None:
     schema = Schema((Category(name="sex", labels=("F", "M")), OpenCategory(name="job")), Unit("person", 1))
     jobs = [f"job {number}" for number in range(5000)]
     table = pa.table({"sex": ["F"] * 5000, "job": jobs, "person": ["Ada"] * 5000})
-    with pytest.raises(UsageError, match="Forgetful is no PrivateTable"):
+    with pytest.raises(UsageError, match="Forgetful is not a PrivateTable"):
         Curator(Forgetful(table, schema), Cost(epsilon=UNIT), NoNoise())  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="A source of your own is a subclass"):
         synthesize(Forgetful(table, schema), schema, method="independent", epsilon=1.0, delta=1e-6)

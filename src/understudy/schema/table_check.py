@@ -21,7 +21,7 @@ DECISIONS = (
     "CONFIDENTIAL. Decisions taken from these numbers are not covered by the guarantee either: "
     "bounds, labels and formats belong in a schema because a public source says so."
 )
-SHAPES = "shapes of values that cannot be read"
+SHAPES = "shapes of unreadable values"
 
 
 @dataclass(frozen=True, slots=True)
