@@ -270,7 +270,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_read(
     schema = Schema((Integer(name="value", lower=0, upper=9),), Unit())
     with pytest.raises(InputError, match="is not a table or view"):
         open_table("spark:no.such.table", schema)
-    with pytest.raises(InputError, match="is a stream"):
+    with pytest.raises(InputError, match="is an unbounded stream"):
         open_table(spark.readStream.format("rate").load(), schema)
     with pytest.raises(SchemaError, match="none of the columns"):
         open_table(spark.sql("select 1 other"), schema)
