@@ -7,6 +7,8 @@ ENGINES_STAMP := $(VENV)/.engines
 DOCS_STAMP := $(VENV)/.docs
 PEERS_STAMP := $(VENV)/.peers
 JOBS ?= 2
+# One more than cores: many tests wait for the processes that they start.
+TESTERS ?= 3
 MUTATE ?=
 MUTANTS ?= 100
 MUTATION_SEED ?= 20
@@ -103,7 +105,7 @@ kernels: $(STAMP)
 # Each of the four needs one core, so they go side by side. Kernels compiled here are not compiled by every process.
 test: $(STAMP)
 	$(MAKE) --no-print-directory -j $(JOBS) kernels types lint layers
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow"
+	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal --ignore tests/engines -m "not slow"
 
 # A file of tests stays on one process: each process would start servers of its own.
 test-engines: $(STAMP) $(ENGINES_STAMP)

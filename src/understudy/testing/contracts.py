@@ -355,7 +355,7 @@ def _name_of(open_table: OpenTable) -> str:
     """The name of the source. The bound of rows per unit is PrivateTable's work, so nothing else is accepted."""
     schema = tables.several_rows(1)
     name = type(table := open_table(tables.some_rows(schema, 3, seed=1), schema)).__name__
-    broken = f"unit bound: {name} is no PrivateTable, so its rows would be counted without the bound."
+    broken = f"unit bound: {name} is not a PrivateTable, so its rows would be counted without the bound."
     require(isinstance(table, PrivateTable), broken, "Make it a subclass of understudy.counts.source.PrivateTable.")
     return name
 
