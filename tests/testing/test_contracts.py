@@ -191,6 +191,11 @@ def test_however_few_pairs_are_wanted_the_budgets_together_meet_all_designed_one
     assert plain | hostile <= many
 
 
+def test_a_part_that_is_empty_is_refused() -> None:
+    with pytest.raises(UsageError, match="from 0 to 1, got 2"):
+        MethodChecks("chooser", [Budget(1.0)], (["voted"],), part=(2, 2))
+
+
 CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=12)
 
 

@@ -19,6 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from understudy.codec.table import TableCodec
+from understudy.errors import UsageError
 from understudy.models.model import load_model, save_model
 from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.randomizer import Randomizer, SecureRandomizer
@@ -125,6 +126,11 @@ class MethodChecks:
     """The public table to give along under a schema, if any."""
     places: Mapping[str, Put] = field(default_factory=lambda: PLACES)
     """The ways in beside an Arrow table through which the release must be the same."""
+
+    def __post_init__(self) -> None:
+        place, parts = self.part
+        if not 0 <= place < parts:  # such a part is empty: neighbours and shapes would be left out without a word
+            raise UsageError("part", f"must be one of the parts from 0 to {parts - 1}, got {place}.")
 
     def schemas(self) -> Iterator[Schema]:
         """Row level, unit level, every column kind, and a column modelled as two."""
